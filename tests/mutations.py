@@ -135,7 +135,7 @@ MUTANTS = [
     ),
     Mutant(
         "language: large integers are ordered as floats",
-        "script/binary.py",
+        "script/operators.py",
         "return a {operator} b\n        return compare",
         "return float(a) {operator} float(b)\n        return compare",
         LANGUAGE,
@@ -149,14 +149,14 @@ MUTANTS = [
     ),
     Mutant(
         "language: no hint with the nearest key",
-        "script/operators.py",
+        "script/hints.py",
         "return nearest(name, target) or (f\"it has {', '.join(target)}\" if 0 < len(target) <= 8 else None)",
         "return None",
         LANGUAGE,
     ),
     Mutant(
         "language: no hint for operands",
-        "script/operators.py",
+        "script/hints.py",
         "        return 'join strings with FORMAT(\"{a}{b}\", {a: …, b: …})'\n",
         "        return None\n",
         LANGUAGE,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lastword.script import PlacedError, ScriptLimits, check, format_script, parse, plan, plan_text
-from lastword.script.nesting import MAX_NESTING
-from lastword.script.parser import MAX_SOURCE, MAX_TOKENS
+from lastword.script.expression_parser import MAX_NESTING, MAX_TOKENS
+from lastword.script.parser import MAX_SOURCE
 from requirements import requirement
 from script.hosts import SIGNATURES, TOOLS, TestHost, run
 

@@ -14,29 +14,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import length_hint
 
+from lastword.script import nodes
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError, UndefinedVariable, locate_all
-from lastword.script.habits import division, hint_for_word, improve, warn_of_divisions
+from lastword.script.hints import division, hint_for_word, improve, warn_of_divisions
 from lastword.script.inference import MAX_FINDINGS, Inference, hides, never_reached
-from lastword.script.kinds import ANY, Kind, Known, in_words, plain_kind
 from lastword.script.lexer import KEYWORDS
-from lastword.script.nodes import (
-    Break,
-    Do,
-    ElseIf,
-    For,
-    If,
-    Let,
-    Name,
-    Script,
-    Set,
-    Statement,
-    Stop,
-    comes_to_an_end,
-)
 from lastword.script.parser import parse
 from lastword.script.program import MAX_CLOSURE_DEPTH
-from lastword.script.signatures import Signatures
-from lastword.script.work import Block, walk
+from lastword.script.signatures import ANY, Kind, Known, Signatures, in_words, plain_kind
 
 # Nobody nests so deep. What is further inside is looked at too, but its variables count as anything from there on: to
 # follow them at every level would take the square of the text's length.
@@ -44,7 +29,7 @@ MAX_FOLLOWED = 20
 
 
 def check(
-    script: str | Script, signatures: Signatures | None = None, variables: Iterable[str] = ()
+    script: str | nodes.Script, signatures: Signatures | None = None, variables: Iterable[str] = ()
 ) -> list[PlacedError]:
     """Everything that is wrong with a script, in the order of its text; `severity` tells errors from warnings.
 
@@ -56,7 +41,7 @@ def check(
         except PlacedError as error:
             return [error]
     checker = _Checker(script, signatures, variables)
-    walk(script.body, checker.take)
+    nodes.walk(script.body, checker.take)
     source = script.source
     divisions = list(islice(warn_of_divisions(source), MAX_FINDINGS)) if "//" in source else []
     if not (checker.errors or checker.warnings or divisions):
@@ -77,22 +62,22 @@ class _Checker(Inference):
 
     __slots__ = ("depth", "in_text")
 
-    def __init__(self, script: Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
+    def __init__(self, script: nodes.Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
         Inference.__init__(self, signatures, variables, deep=script.depth > MAX_CLOSURE_DEPTH)
         self.depth = 0
         """How many IFs and FORs are around the statement being read."""
         self.in_text = False
         """Whether the statements being read look like a sentence instead of a script."""
 
-    def take(self, statements: Iterator[Statement], block: Block) -> Iterator[Block] | None:
+    def take(self, statements: Iterator[nodes.Statement], block: nodes.Block) -> Iterator[nodes.Block] | None:
         """Look at the statements up to the next IF or FOR."""
         for statement in statements:
-            if type(statement) is Let:
+            if type(statement) is nodes.Let:
                 kind = self.kind(statement.value, statement.suspends)
                 if statement.name not in self.unclear:
                     self.scope.define(statement.name, kind, statement.at)
-            elif type(statement) is Do:
-                if type(statement.value) is Name and not self.is_known(statement.value.name):
+            elif type(statement) is nodes.Do:
+                if type(statement.value) is nodes.Name and not self.is_known(statement.value.name):
                     # Not numbered all along, since few statements are bare words.
                     number = len(block) - length_hint(statements) - 1
                     beside = block[max(0, number - 1) : number] + block[number + 1 : number + 2]
@@ -100,23 +85,23 @@ class _Checker(Inference):
                         continue
                 self.in_text = False
                 self.kind(statement.value, statement.suspends)
-            elif type(statement) is Set:
+            elif type(statement) is nodes.Set:
                 self.assign(statement, self.kind(statement.value, statement.suspends))
-            elif type(statement) is If:
+            elif type(statement) is nodes.If:
                 return self.vaguely(statement) if self.depth >= MAX_FOLLOWED else self.choice(statement)
-            elif type(statement) is For:
+            elif type(statement) is nodes.For:
                 return self.vaguely(statement) if self.depth >= MAX_FOLLOWED else self.loop(statement)
-            elif type(statement) is Stop or type(statement) is Break:
-                if type(statement) is Stop:
+            elif type(statement) is nodes.Stop or type(statement) is nodes.Break:
+                if type(statement) is nodes.Stop:
                     self.kind(statement.value, statement.suspends)
                 if left := length_hint(statements):
                     word = type(statement).__name__.upper()
                     self.report(never_reached(word, block[len(block) - left].at))
         return None
 
-    def is_text(self, word: Name, beside: Block) -> bool:
+    def is_text(self, word: nodes.Name, beside: nodes.Block) -> bool:
         """Whether a bare word is part of a sentence: two in a row are one, and get one finding together."""
-        if not any(type(other) is Do and type(other.value) is Name for other in beside):
+        if not any(type(other) is nodes.Do and type(other.value) is nodes.Name for other in beside):
             return False
         if hint_for_word(word.name) is not None:
             return False  # A word of another language is no sentence.
@@ -131,12 +116,12 @@ class _Checker(Inference):
             )
         return self.in_text
 
-    def vaguely(self, node: If | For) -> Iterator[Block]:
+    def vaguely(self, node: nodes.If | nodes.For) -> Iterator[nodes.Block]:
         """Go through an IF or FOR so deep inside others that what it does to variables is not followed."""
         if self.depth == MAX_FOLLOWED:
             self.unclear |= _names_given(node)
         self.depth += 1
-        if isinstance(node, If):
+        if isinstance(node, nodes.If):
             self.condition(node)
             yield node.then
             for other in node.others:
@@ -148,7 +133,7 @@ class _Checker(Inference):
             yield node.body
         self.depth -= 1
 
-    def condition(self, node: If | ElseIf) -> None:
+    def condition(self, node: nodes.If | nodes.ElseIf) -> None:
         kind = self.kind(node.condition, node.suspends)
         if kind != "boolean" and kind != ANY:
             self.report(
@@ -159,13 +144,13 @@ class _Checker(Inference):
                 )
             )
 
-    def items(self, node: For) -> None:
+    def items(self, node: nodes.For) -> None:
         kind = self.kind(node.items, node.suspends)
         if kind != "list" and kind != ANY:
             hint = "loop over KEYS(object)" if plain_kind(kind) == "object" else None
             self.report(InvalidIterable(f"FOR takes a list, not {in_words(kind)}", node.items.at, hint=hint))
 
-    def choice(self, node: If) -> Iterator[Block]:
+    def choice(self, node: nodes.If) -> Iterator[nodes.Block]:
         self.condition(node)
         scope = self.scope
         since = len(scope.news)
@@ -191,16 +176,16 @@ class _Checker(Inference):
             same = all(other == kind for other, _ in found)
             scope.learn(name, kind if same else ANY, all(sure for _, sure in found))
 
-    def leave_branch(self, block: Block, since: int, after: dict[str, list[tuple[Kind, bool]]]) -> bool:
+    def leave_branch(self, block: nodes.Block, since: int, after: dict[str, list[tuple[Kind, bool]]]) -> bool:
         """Take back what a branch has changed; says whether the script goes on behind it."""
         learnt = self.scope.take_back(since)
-        if comes_to_an_end(block):
+        if nodes.comes_to_an_end(block):
             return False
         for name, known in learnt.items():
             after.setdefault(name, []).append(known)
         return True
 
-    def loop(self, node: For) -> Iterator[Block]:
+    def loop(self, node: nodes.For) -> Iterator[nodes.Block]:
         self.items(node)
         # Whatever the body sets may be of another kind when the next iteration reads it.
         for name in _names_set(node.body):
@@ -227,24 +212,28 @@ class _Checker(Inference):
                 outer.hidden.setdefault(name, at)
 
 
-def _inner_statements(statements: Block) -> Iterator[Statement]:
+def _inner_statements(statements: nodes.Block) -> Iterator[nodes.Statement]:
     """The statements of a block and of the blocks inside it, in no order."""
     waiting = [statements]
     while waiting:
         block = waiting.pop()
         yield from block
         for statement in block:
-            if isinstance(statement, For):
+            if isinstance(statement, nodes.For):
                 waiting.append(statement.body)
-            elif isinstance(statement, If):
+            elif isinstance(statement, nodes.If):
                 waiting += statement.blocks
 
 
-def _names_set(statements: Block) -> set[str]:
+def _names_set(statements: nodes.Block) -> set[str]:
     """The variables that a block, or a block inside it, sets."""
-    return {statement.name for statement in _inner_statements(statements) if isinstance(statement, Set)}
+    return {statement.name for statement in _inner_statements(statements) if isinstance(statement, nodes.Set)}
 
 
-def _names_given(node: If | For) -> set[str]:
+def _names_given(node: nodes.If | nodes.For) -> set[str]:
     """The variables that a statement, or one inside it, makes or sets."""
-    return {statement.name for statement in _inner_statements((node,)) if isinstance(statement, Let | Set | For)}
+    return {
+        statement.name
+        for statement in _inner_statements((node,))
+        if isinstance(statement, nodes.Let | nodes.Set | nodes.For)
+    }

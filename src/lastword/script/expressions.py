@@ -16,33 +16,36 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from lastword.script.access import element_at, element_of, member_of, member_of_slot
-from lastword.script.arguments import Body, Builtin
-from lastword.script.binary import SHORT_STRING, Operand, binary
-from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
-from lastword.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
-from lastword.script.habits import hint_for_function, hint_for_word
-from lastword.script.nodes import (
-    Access,
-    Calc,
-    CallNode,
-    Chain,
-    Expression,
-    Function,
-    Index,
-    ListOf,
-    Literal,
-    Member,
-    Name,
-    ObjectOf,
-    Unary,
+from lastword.script import nodes
+from lastword.script.builtins import (
+    BUILTINS,
+    DOUBLED,
+    ENTRY_WORDS,
+    LIST_WORDS,
+    OBJECT_WORDS,
+    PLACEHOLDER,
+    Body,
+    Builtin,
 )
-from lastword.script.operators import element, is_number, kind_of, member, nearest, negate, not_boolean, sign
-from lastword.script.runtime import RUN, UNSET, Frame, RunState
-from lastword.script.scopes import Place, Scopes
+from lastword.script.errors import PlacedError, TypeMismatch, UnknownFunction, WrongArity
+from lastword.script.hints import hint_for_function, missing_key
+from lastword.script.operators import (
+    SHORT_STRING,
+    Operand,
+    binary,
+    element,
+    element_of,
+    is_number,
+    kind_of,
+    member,
+    member_of,
+    negate,
+    not_boolean,
+    sign,
+)
+from lastword.script.runtime import RUN, Closure, Frame, RunState
+from lastword.script.scopes import Scopes, read_first
 from lastword.values import scalar_text
-
-Closure = Callable[[Frame], Any]
 
 # A template with more gaps is cut when it is used, where that is paid for.
 MAX_GAPS = 200
@@ -53,10 +56,6 @@ _builtin = BUILTINS.get
 _pieces = PLACEHOLDER.split
 _LOGIC = frozenset(["AND", "OR"])
 _EQUALITY = frozenset(["==", "!="])
-# What a list and an object take, in words, before their elements.
-LIST_WORDS = 8
-OBJECT_WORDS = 24
-ENTRY_WORDS = 8
 
 
 class Expressions:
@@ -71,36 +70,36 @@ class Expressions:
         self.elastic = False
         """Whether something was compiled whose cost depends on the values it meets."""
 
-    def closure(self, node: Expression) -> Closure:
+    def closure(self, node: nodes.Expression) -> Closure:
         self.cost += 1
         return MAKERS[type(node)](self, node)
 
-    def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
+    def closures(self, parts: Sequence[nodes.Expression]) -> list[Closure]:
         closures = []
-        for node in nodes:
+        for node in parts:
             closures.append(MAKERS[type(node)](self, node))
         self.cost += len(closures)
         return closures
 
-    def _literal(self, node: Literal) -> Closure:
+    def _literal(self, node: nodes.Literal) -> Closure:
         def constant(f: Frame, value: Any = node.value) -> Any:
             return value
 
         return constant
 
-    def _name(self, node: Name) -> Closure:
+    def _name(self, node: nodes.Name) -> Closure:
         slot = self.scopes.sure_slot(node.name)
         if slot is None:
             place = self.scopes.find(node.name)
             self.cost += 0 if place is None else place.count - 1
-            return _first_of(place, node.name, self.scopes, node.at)
+            return read_first(place, node.name, self.scopes, node.at)
 
         def look(f: Frame, slot: int = slot) -> Any:
             return f[slot]
 
         return look
 
-    def _list(self, node: ListOf) -> Closure:
+    def _list(self, node: nodes.ListOf) -> Closure:
         self.words += LIST_WORDS + len(node.items)
         items = self.closures(node.items)
         if len(items) == 2:
@@ -112,7 +111,7 @@ class Expressions:
             return pair
         return lambda f: [item(f) for item in items]
 
-    def _object(self, node: ObjectOf) -> Closure:
+    def _object(self, node: nodes.ObjectOf) -> Closure:
         self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
         constants, entries = self.entries(node)
 
@@ -126,13 +125,13 @@ class Expressions:
 
         return make
 
-    def entries(self, node: ObjectOf | CallNode) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
+    def entries(self, node: nodes.ObjectOf | nodes.CallNode) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
         """An object, or the arguments of a CALL, in their order with the constants filled in; closures for the rest."""
         constants: dict[str, Any] = {}
         entries: list[tuple[str, Closure]] = []
         keys = node.keys
         for number, value in enumerate(node.values):
-            if type(value) is Literal:
+            if type(value) is nodes.Literal:
                 constants[keys[number]] = value.value
             else:
                 constants[keys[number]] = None
@@ -140,14 +139,14 @@ class Expressions:
         self.cost += len(keys)
         return constants, entries
 
-    def _unary(self, node: Unary) -> Closure:
+    def _unary(self, node: nodes.Unary) -> Closure:
         operand = self.closure(node.operand)
         operator, at = node.operator, node.at
         if operator == "NOT":
             return lambda f: negate(operand(f), at)
         return lambda f: sign(operator, operand(f), at)
 
-    def _chain(self, node: Chain) -> Closure:
+    def _chain(self, node: nodes.Chain) -> Closure:
         operator = node.operators[0]
         if operator in _LOGIC:
             return self._logic(node)
@@ -157,11 +156,11 @@ class Expressions:
             return self._links(node)
         self.cost += 2
         left, right = node.operands
-        if type(right) is Literal:
+        if type(right) is nodes.Literal:
             return binary(operator, self._operand(left), ("constant", right.value), node.operator_ats[0])
         return binary(operator, self._operand(left), self._operand(right), node.operator_ats[0])
 
-    def _links(self, node: Chain) -> Closure:
+    def _links(self, node: nodes.Chain) -> Closure:
         """A chain of several operators."""
         if len(node.operators) > MAX_NESTED_CHAIN:
             return self._long_chain(node)
@@ -173,17 +172,17 @@ class Expressions:
             left = "closure", chain
         return chain
 
-    def _operand(self, node: Expression) -> Operand:
+    def _operand(self, node: nodes.Expression) -> Operand:
         """What a binary operator takes: the place of a sure variable, a constant, or a closure. Does not count."""
-        if type(node) is Literal:
+        if type(node) is nodes.Literal:
             return "constant", node.value
-        if type(node) is Name:
+        if type(node) is nodes.Name:
             slot = self.scopes.sure_slot(node.name)
             if slot is not None:
                 return "slot", slot
         return "closure", MAKERS[type(node)](self, node)
 
-    def _long_chain(self, node: Chain) -> Closure:
+    def _long_chain(self, node: nodes.Chain) -> Closure:
         first, *rest = self.closures(node.operands)
         # Each link works on a frame of its own: the run, the value so far, the next operand.
         links = [
@@ -199,7 +198,7 @@ class Expressions:
 
         return fold
 
-    def _logic(self, node: Chain) -> Closure:
+    def _logic(self, node: nodes.Chain) -> Closure:
         first, *rest = self.closures(node.operands)
         links = list(zip(rest, node.operator_ats, strict=True))
         operator = node.operators[0]
@@ -234,36 +233,23 @@ class Expressions:
 
         return each
 
-    def _access(self, node: Access) -> Closure:
+    def _access(self, node: nodes.Access) -> Closure:
         steps = node.steps
         if len(steps) > MAX_NESTED_CHAIN:
             return self._long_access(node)
-        target, first = node.target, steps[0]
-        if type(first) is Member and type(target) is Name:
-            slot = self.scopes.sure_slot(target.name)
-            if slot is not None:
-                self.cost += 2
-                reach = member_of_slot(slot, first.name, first.at)
-                for step in steps[1:]:
-                    reach = self._step(reach, step)
-                return reach
-        reach = self.closure(target)
+        self.cost += 1
+        reach = self._operand(node.target)
         for step in steps:
-            reach = self._step(reach, step)
-        return reach
-
-    def _step(self, reach: Closure, step: Member | Index) -> Closure:
-        at = step.at
-        if type(step) is Member:
             self.cost += 1
-            return member_of(reach, step.name, at)
-        assert type(step) is Index
-        if type(step.index) is Literal and type(step.index.value) is int:
-            self.cost += 1
-            return element_at(reach, step.index.value, at)
-        return element_of(reach, self.closure(step.index), at)
+            if type(step) is nodes.Member:
+                reach = "closure", member_of(reach, step.name, step.at)
+            else:
+                assert type(step) is nodes.Index
+                reach = "closure", element_of(reach, self._operand(step.index), step.at)
+        inmost: Closure = reach[1]
+        return inmost
 
-    def _long_access(self, node: Access) -> Closure:
+    def _long_access(self, node: nodes.Access) -> Closure:
         target = self.closure(node.target)
         steps = [self._loose_step(step) for step in node.steps]
 
@@ -275,25 +261,25 @@ class Expressions:
 
         return walk
 
-    def _loose_step(self, step: Member | Index) -> Callable[[Frame, Any], Any]:
+    def _loose_step(self, step: nodes.Member | nodes.Index) -> Callable[[Frame, Any], Any]:
         at = step.at
-        if type(step) is Member:
+        if type(step) is nodes.Member:
             self.cost += 1
             name = step.name
             return lambda f, value: member(value, name, at)
-        assert type(step) is Index
+        assert type(step) is nodes.Index
         index = self.closure(step.index)
         return lambda f, value: element(value, index(f), at)
 
-    def _function(self, node: Function) -> Closure:
+    def _function(self, node: nodes.Function) -> Closure:
         self.elastic = True
         builtin = _builtin(node.name)
         if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
             return _raise(partial(wrong_function, node, builtin))
         if node.name == "FORMAT":
             template, values = node.arguments
-            text = template.value if type(template) is Literal else None
-            if type(text) is str and type(values) is ObjectOf and text.count("{") <= MAX_GAPS:
+            text = template.value if type(template) is nodes.Literal else None
+            if type(text) is str and type(values) is nodes.ObjectOf and text.count("{") <= MAX_GAPS:
                 return self._template(text, values, node.at)
         body, at = builtin.body, node.at
         if len(node.arguments) == 1:
@@ -305,7 +291,7 @@ class Expressions:
             return apply
         return _applied(body, self.closures(node.arguments), at)
 
-    def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
+    def _template(self, template: str, node: nodes.ObjectOf, at: int) -> Closure:
         """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
         count = len(node.keys)
         self.cost += 2 + count
@@ -377,7 +363,7 @@ class Expressions:
 
         return fill
 
-    def _calc(self, node: Calc) -> Closure:
+    def _calc(self, node: nodes.Calc) -> Closure:
         self.cost += len(node.text)
         values = self.closures(node.variables.values)
         evaluate = calc(node)
@@ -386,19 +372,19 @@ class Expressions:
 
 # On the class and not on its objects: a table of bound methods would make every one of them a cycle to collect.
 MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
-    Literal: Expressions._literal,
-    Name: Expressions._name,
-    ListOf: Expressions._list,
-    ObjectOf: Expressions._object,
-    Unary: Expressions._unary,
-    Chain: Expressions._chain,
-    Access: Expressions._access,
-    Function: Expressions._function,
-    Calc: Expressions._calc,
+    nodes.Literal: Expressions._literal,
+    nodes.Name: Expressions._name,
+    nodes.ListOf: Expressions._list,
+    nodes.ObjectOf: Expressions._object,
+    nodes.Unary: Expressions._unary,
+    nodes.Chain: Expressions._chain,
+    nodes.Access: Expressions._access,
+    nodes.Function: Expressions._function,
+    nodes.Calc: Expressions._calc,
 }
 
 
-def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
+def calc(node: nodes.Calc) -> Callable[[Frame, list[Any]], Any]:
     """A CALC as a function of its variables' values."""
     keys = node.variables.keys
     formula = Expressions(Scopes.of(keys)).closure(node.formula)
@@ -418,29 +404,19 @@ def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
     return evaluate
 
 
-def _is_short(node: Chain) -> bool:
+def _is_short(node: nodes.Chain) -> bool:
     """Whether a comparison is no work whatever the values: beside a literal there is nothing to compare deeply."""
     return len(node.operands) == 2 and any(
-        type(operand) is Literal and (type(operand.value) is not str or len(operand.value) < SHORT_STRING)
+        type(operand) is nodes.Literal and (type(operand.value) is not str or len(operand.value) < SHORT_STRING)
         for operand in node.operands
     )
 
 
-def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
-    """The error for a name without a value."""
-    known = scopes.known()
-    if name in BUILTINS:
-        hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
-    else:
-        hint = hint_for_word(name) or nearest(name, known) or f"give it a value first: LET {name} = …"
-    return UndefinedVariable(f"{name} has no value", at, hint=hint)
-
-
-def wrong_function(node: Function, builtin: Builtin | None) -> PlacedError:
+def wrong_function(node: nodes.Function, builtin: Builtin | None) -> PlacedError:
     """What is wrong with the name or the number of arguments of a function, known without running it."""
     if builtin is None:
-        near = hint_for_function(node.name) or nearest(node.name, BUILTINS)
-        return UnknownFunction(f"unknown function {node.name}", node.at, hint=near or "tools are called with CALL")
+        hint = hint_for_function(node.name, BUILTINS)
+        return UnknownFunction(f"unknown function {node.name}", node.at, hint=hint)
     words = f"{node.name} takes {_how_many(builtin)}, not {len(node.arguments)}"
     return WrongArity(words, node.at, hint=f"write {builtin.usage}")
 
@@ -460,21 +436,6 @@ def _raise(problem: Callable[[], PlacedError]) -> Closure:
         raise problem()
 
     return refuse
-
-
-def _first_of(place: Place | None, name: str, scopes: Scopes, at: int) -> Closure:
-    """A variable of which only the run knows in which of several scopes it is, if it is in any."""
-
-    def read(f: Frame) -> Any:
-        there = place
-        while there is not None:
-            value = f[there.slot]
-            if value is not UNSET:
-                return value
-            there = there.outer
-        raise undefined(name, scopes, at)
-
-    return read
 
 
 def _applied(body: Body, arguments: list[Closure], at: int) -> Closure:

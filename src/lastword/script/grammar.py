@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 from string import ascii_letters, digits
 
-from lastword.script.arguments import Builtin
-from lastword.script.builtins import BUILTINS
+from lastword.script.builtins import BUILTINS, Builtin
 from lastword.script.lexer import KEYWORDS
 from lastword.script.signatures import Signature, Signatures
 

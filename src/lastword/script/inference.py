@@ -10,42 +10,23 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Any
 
-from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
-from lastword.script.errors import (
-    DivisionByZero,
-    IndexOutOfBounds,
-    MemberAccess,
-    PlacedError,
-    ScriptWarning,
-    ToolArgument,
-    ToolNotFound,
-    TypeMismatch,
-    UndefinedVariable,
-)
+from lastword.script import errors, nodes
+from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER
 from lastword.script.expressions import MAX_GAPS, wrong_function
-from lastword.script.habits import hint_for_word, seldom_meant
-from lastword.script.kinds import ANY, OPERATORS, Kind, Known, Shape, in_words, plain_kind
+from lastword.script.hints import hint_for_word, missing_key, near_key, nearest, operand_hint, seldom_meant
 from lastword.script.lexer import KEYWORDS
-from lastword.script.nodes import (
-    Access,
-    Calc,
-    CallNode,
-    Chain,
-    Expression,
-    Function,
-    Index,
-    ListOf,
-    Literal,
-    Member,
-    Name,
-    ObjectOf,
-    Set,
-    Unary,
-    children,
-    inside,
+from lastword.script.signatures import (
+    ANY,
+    KINDS,
+    OPERATORS,
+    Kind,
+    Known,
+    Shape,
+    Signature,
+    Signatures,
+    in_words,
+    plain_kind,
 )
-from lastword.script.operators import near_key, nearest, operand_hint
-from lastword.script.signatures import KINDS, Signature, Signatures
 
 # A text that is no script at all has a finding on every line. Nobody reads more than this.
 MAX_FINDINGS = 100
@@ -68,8 +49,8 @@ class Inference:
         self.deep = deep
         self.looks = _REMEMBERED if deep else _LOOKS
         """How to look at an expression inside another, by its type."""
-        self.errors: list[PlacedError] = []
-        self.warnings: list[PlacedError] = []
+        self.errors: list[errors.PlacedError] = []
+        self.warnings: list[errors.PlacedError] = []
         """The first that were found: MAX_FINDINGS of each, and not every one of a text that is full of them."""
         self.unclear: set[str] = set()
         """Names of which nothing is known, not even whether they have a value."""
@@ -83,7 +64,7 @@ class Inference:
 
     # Names.
 
-    def assign(self, node: Set, kind: Kind) -> None:
+    def assign(self, node: nodes.Set, kind: Kind) -> None:
         if node.name in self.unclear:
             return
         self.resolve(node.name, node.at, changes=True)
@@ -114,7 +95,7 @@ class Inference:
                 scope.missed.add(name)
         if possible:
             self.report(
-                UndefinedVariable(
+                errors.UndefinedVariable(
                     f"{name} may have no value here: its LET stands in a branch",
                     at,
                     hint=f"give it a value before the IF: LET {name} = null",
@@ -123,7 +104,7 @@ class Inference:
             )
         elif changes:
             self.report(
-                UndefinedVariable(
+                errors.UndefinedVariable(
                     f"{name} has no value to change", at, hint=self.nearest_name(name) or "LET makes a variable"
                 )
             )
@@ -131,7 +112,7 @@ class Inference:
             self.report(self.undefined(name, at))
         return ANY
 
-    def undefined(self, name: str, at: int) -> UndefinedVariable:
+    def undefined(self, name: str, at: int) -> errors.UndefinedVariable:
         if name.lower() in KEYWORDS:
             hint: str | None = f"it is written in lower case: {name.lower()}"
         elif name.upper() in KEYWORDS:
@@ -142,7 +123,7 @@ class Inference:
             hint = f"tools are called with CALL {name} {{ … }}"
         else:
             hint = hint_for_word(name) or self.nearest_name(name) or f"give it a value first: LET {name} = …"
-        return UndefinedVariable(f"{name} has no value", at, hint=hint)
+        return errors.UndefinedVariable(f"{name} has no value", at, hint=hint)
 
     def nearest_name(self, name: str) -> str | None:
         if self.full:
@@ -158,89 +139,89 @@ class Inference:
         """Whether another error would not be shown, so that no time need be spent on its words."""
         return len(self.errors) >= MAX_FINDINGS
 
-    def report(self, finding: PlacedError) -> None:
+    def report(self, finding: errors.PlacedError) -> None:
         found = self.errors if finding.severity == "error" else self.warnings
         if len(found) < MAX_FINDINGS:
             found.append(finding)
 
     # Expressions: each look gives the kind of a value and reports what cannot be.
 
-    def kind(self, node: Expression, suspends: int) -> Kind:
+    def kind(self, node: nodes.Expression, suspends: int) -> Kind:
         """The kind of an expression of a statement."""
-        if suspends and (suspends > 1 or type(node) is not CallNode):
+        if suspends and (suspends > 1 or type(node) is not nodes.CallNode):
             self.warn_of_skipped_calls(node)
         if self.deep:
             # Children first, so that no look goes deeper than one level.
             self.kinds.clear()
-            for part in reversed(list(inside(node))):
+            for part in reversed(list(nodes.inside(node))):
                 self.kinds[id(part)] = _LOOKS[type(part)](self, part)
             return self.kinds[id(node)]
         return _LOOKS[type(node)](self, node)
 
-    def look(self, node: Expression) -> Kind:
+    def look(self, node: nodes.Expression) -> Kind:
         """The kind of an expression inside another."""
         return self.looks[type(node)](self, node)
 
-    def _remembered(self, node: Expression) -> Kind:
+    def _remembered(self, node: nodes.Expression) -> Kind:
         return self.kinds[id(node)]
 
-    def warn_of_skipped_calls(self, node: Expression) -> None:
+    def warn_of_skipped_calls(self, node: nodes.Expression) -> None:
         """Find CALLs in the later operands of AND and OR."""
-        waiting: list[tuple[Expression, str | None]] = [(node, None)]
+        waiting: list[tuple[nodes.Expression, str | None]] = [(node, None)]
         while waiting:
             part, operator = waiting.pop()
-            if type(part) is CallNode and operator is not None:
+            if type(part) is nodes.CallNode and operator is not None:
                 self.report(
-                    ScriptWarning(
+                    errors.ScriptWarning(
                         f"this CALL is skipped when what stands before {operator} decides",
                         part.at,
                         hint="if it should always run, CALL it first: LET result = CALL …",
                     )
                 )
-            if type(part) is Chain and part.operators[0] in ("AND", "OR"):
+            if type(part) is nodes.Chain and part.operators[0] in ("AND", "OR"):
                 waiting.append((part.operands[0], operator))
                 waiting.extend((operand, part.operators[0]) for operand in part.operands[1:])
             else:
-                waiting.extend((child, operator) for child in children(part))
+                waiting.extend((child, operator) for child in nodes.children(part))
 
-    def _literal(self, node: Literal) -> Kind:
+    def _literal(self, node: nodes.Literal) -> Kind:
         return node.kind
 
-    def _name(self, node: Name) -> Kind:
+    def _name(self, node: nodes.Name) -> Kind:
         name, scope = node.name, self.scope
         if name in scope.sure and name not in scope.hidden and name not in self.unclear:
             return scope.kinds[name]
         return self.resolve(name, node.at)
 
-    def _list(self, node: ListOf) -> Kind:
+    def _list(self, node: nodes.ListOf) -> Kind:
         looks = self.looks
         for item in node.items:
             looks[type(item)](self, item)
         return "list"
 
-    def _object(self, node: ObjectOf) -> Kind:
+    def _object(self, node: nodes.ObjectOf) -> Kind:
         looks, keys = self.looks, node.keys
         fields: dict[str, Kind] = {}
         for number, value in enumerate(node.values):
-            if type(value) is Literal:
+            if type(value) is nodes.Literal:
                 fields[keys[number]] = value.kind
             else:
                 fields[keys[number]] = looks[type(value)](self, value)
         return Shape(fields)
 
-    def _unary(self, node: Unary) -> Kind:
+    def _unary(self, node: nodes.Unary) -> Kind:
         kind = self.look(node.operand)
         wanted = "boolean" if node.operator == "NOT" else "number"
         if kind != wanted and kind != ANY:
-            self.report(TypeMismatch(f"{node.operator} takes a {wanted}, not {in_words(kind)}", node.at))
+            self.report(errors.TypeMismatch(f"{node.operator} takes a {wanted}, not {in_words(kind)}", node.at))
         return wanted
 
-    def _chain(self, node: Chain) -> Kind:
+    def _chain(self, node: nodes.Chain) -> Kind:
         looks, operands = self.looks, node.operands
         left = looks[type(operands[0])](self, operands[0])
         for number, operator in enumerate(node.operators):
             operand = operands[number + 1]
-            if type(operand) is Literal:
+            if type(operand) is nodes.Literal:
                 right: Kind = operand.kind
             else:
                 right = looks[type(operand)](self, operand)
@@ -249,56 +230,62 @@ class Inference:
                 if (left != wanted and left != ANY) or (right != wanted and right != ANY):
                     side, kind = ("left", left) if left != wanted and left != ANY else ("right", right)
                     self.report(
-                        TypeMismatch(
+                        errors.TypeMismatch(
                             f"{operator} takes two {wanted}s; the {side} side is {in_words(kind)}",
                             node.operator_ats[number],
                             hint=operand_hint(operator, side, in_words(kind)),
                         )
                     )
-                if operator in _DIVISIONS and type(operand) is Literal and operand.value == 0:
-                    self.report(DivisionByZero(f"{_DIVISIONS[operator]} by zero", node.operator_ats[number]))
+                if operator in _DIVISIONS and type(operand) is nodes.Literal and operand.value == 0:
+                    self.report(errors.DivisionByZero(f"{_DIVISIONS[operator]} by zero", node.operator_ats[number]))
             left = gives
         return left
 
-    def _access(self, node: Access) -> Kind:
+    def _access(self, node: nodes.Access) -> Kind:
         target = node.target
         kind = self.looks[type(target)](self, target)
         for step in node.steps:
-            kind = self._member(kind, step) if isinstance(step, Member) else self._element(kind, step)
+            kind = self._member(kind, step) if isinstance(step, nodes.Member) else self._element(kind, step)
         return kind
 
-    def _member(self, kind: Kind, step: Member) -> Kind:
+    def _member(self, kind: Kind, step: nodes.Member) -> Kind:
         if isinstance(kind, Shape):
             if step.name in kind.fields:
                 return kind.fields[step.name]
             hint = None if self.full else near_key(step.name, kind.fields)
-            self.report(MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
+            self.report(errors.MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
         elif step.name == "length" and kind in ("list", "string"):
             return "number"
         elif kind not in (ANY, "object"):
-            self.report(MemberAccess(f"{in_words(kind)} has no key {step.name}", step.at))
+            self.report(errors.MemberAccess(f"{in_words(kind)} has no key {step.name}", step.at))
         return ANY
 
-    def _element(self, kind: Kind, step: Index) -> Kind:
+    def _element(self, kind: Kind, step: nodes.Index) -> Kind:
         index = self.look(step.index)
-        literal = step.index.value if type(step.index) is Literal else None
+        literal = step.index.value if type(step.index) is nodes.Literal else None
         if kind == "list":
             if index not in ("number", ANY):
-                self.report(TypeMismatch(f"an index is a whole number, not {in_words(index)}", step.at))
+                self.report(errors.TypeMismatch(f"an index is a whole number, not {in_words(index)}", step.at))
             elif type(literal) is float:
-                self.report(TypeMismatch(f"an index is a whole number, not {literal}", step.at))
-            elif type(step.index) is Unary and type(step.index.operand) is Literal and step.index.operand.value != 0:
-                self.report(IndexOutOfBounds("no element is at a negative index", step.at, hint="count from the front"))
+                self.report(errors.TypeMismatch(f"an index is a whole number, not {literal}", step.at))
+            elif (
+                type(step.index) is nodes.Unary
+                and type(step.index.operand) is nodes.Literal
+                and step.index.operand.value != 0
+            ):
+                self.report(
+                    errors.IndexOutOfBounds("no element is at a negative index", step.at, hint="count from the front")
+                )
         elif plain_kind(kind) == "object":
             if index not in ("string", ANY):
-                self.report(TypeMismatch(f"a key is a string, not {in_words(index)}", step.at))
+                self.report(errors.TypeMismatch(f"a key is a string, not {in_words(index)}", step.at))
             elif isinstance(kind, Shape) and type(literal) is str:
-                return self._member(kind, Member(step.at, literal))
+                return self._member(kind, nodes.Member(step.at, literal))
         elif kind != ANY:
-            self.report(TypeMismatch(f"{in_words(kind)} has no elements", step.at))
+            self.report(errors.TypeMismatch(f"{in_words(kind)} has no elements", step.at))
         return ANY
 
-    def _function(self, node: Function) -> Kind:
+    def _function(self, node: nodes.Function) -> Kind:
         looks, arguments = self.looks, node.arguments
         builtin = _builtin(node.name)
         if builtin is None or not builtin.least <= len(arguments) <= builtin.most:
@@ -322,7 +309,7 @@ class Inference:
             plain = kind if type(kind) is str else "object"
             if plain != takes and plain not in takes.split("|"):
                 wanted = " or ".join(in_words(one) for one in takes.split("|"))
-                self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
+                self.report(errors.TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
         if node.name == "FORMAT" or node.name == "PRINT":
             if (warning := seldom_meant(node)) is not None:
                 self.report(warning)
@@ -330,24 +317,24 @@ class Inference:
                 self._template(arguments[0], kind)
         return builtin.gives
 
-    def _template(self, template: Expression, values: Kind) -> None:
-        if type(template) is Literal and type(template.value) is str and isinstance(values, Shape):
+    def _template(self, template: nodes.Expression, values: Kind) -> None:
+        if type(template) is nodes.Literal and type(template.value) is str and isinstance(values, Shape):
             for hole in islice(_holes(template.value), MAX_GAPS):
                 if hole[0] not in DOUBLED and hole[0][1:-1] not in values.fields:
                     if not self.full:
                         self.report(missing_key(hole[0][1:-1], values.fields, template.at))
                     return
 
-    def _calc(self, node: Calc) -> Kind:
+    def _calc(self, node: nodes.Calc) -> Kind:
         for key, value in zip(node.variables.keys, node.variables.values, strict=True):
             kind = self.look(value)
             if kind != "number" and kind != ANY:
-                self.report(TypeMismatch(f"CALC takes numbers, and {key} is {in_words(kind)}", value.at))
+                self.report(errors.TypeMismatch(f"CALC takes numbers, and {key} is {in_words(kind)}", value.at))
         given = set(node.variables.keys)
-        for part in inside(node.formula):
-            if type(part) is Name and part.name not in given:
+        for part in nodes.inside(node.formula):
+            if type(part) is nodes.Name and part.name not in given:
                 self.report(
-                    UndefinedVariable(
+                    errors.UndefinedVariable(
                         f"the formula names {part.name}, and vars has no such key",
                         node.formula_at,
                         hint=self.nearest(part.name, node.variables.keys) or f"add {part.name} to vars",
@@ -355,7 +342,7 @@ class Inference:
                 )
         return "number"
 
-    def _call(self, node: CallNode) -> Kind:
+    def _call(self, node: nodes.CallNode) -> Kind:
         signature = self.signatures.get(node.tool) if self.signatures is not None else None
         if signature is None:
             for value in node.values:
@@ -364,12 +351,12 @@ class Inference:
                 hint = self.nearest(node.tool, self.signatures)
                 if hint is None and node.tool in BUILTINS:
                     hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
-                self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
+                self.report(errors.ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
             return _TRIED if node.tries else ANY
         looks, keys, parameters = self.looks, node.keys, signature.by_name
         left_out = len(parameters)
         for number, value in enumerate(node.values):
-            if type(value) is Literal:
+            if type(value) is nodes.Literal:
                 kind: Kind = value.kind
             else:
                 kind = looks[type(value)](self, value)
@@ -393,52 +380,52 @@ class Inference:
             return "there are no tools"
         return f"the tools are {', '.join(list(self.signatures)[:10])}{', …' if len(self.signatures) > 10 else ''}"
 
-    def _unknown_argument(self, node: CallNode, number: int, signature: Signature) -> None:
+    def _unknown_argument(self, node: nodes.CallNode, number: int, signature: Signature) -> None:
         key = node.keys[number]
         hint = self.nearest(key, signature.by_name) or _takes(signature)
-        self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
+        self.report(errors.ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
 
-    def _wrong_argument(self, node: CallNode, number: int, wanted: str, kind: Kind) -> None:
+    def _wrong_argument(self, node: nodes.CallNode, number: int, wanted: str, kind: Kind) -> None:
         fact = f"{node.keys[number]} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}"
         value = node.values[number]
-        self.report(ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
+        self.report(errors.ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
 
-    def _missing_arguments(self, node: CallNode, signature: Signature) -> None:
+    def _missing_arguments(self, node: nodes.CallNode, signature: Signature) -> None:
         given = set(node.keys)
         for parameter in signature.parameters:
             if parameter.required and parameter.name not in given:
                 fact = f"{node.tool} needs the argument {parameter.name}"
-                self.report(ToolArgument(fact, node.at, hint=_takes(signature)))
+                self.report(errors.ToolArgument(fact, node.at, hint=_takes(signature)))
 
 
 _LOOKS: dict[type, Callable[[Inference, Any], Kind]] = {
-    Literal: Inference._literal,
-    Name: Inference._name,
-    ListOf: Inference._list,
-    ObjectOf: Inference._object,
-    Unary: Inference._unary,
-    Chain: Inference._chain,
-    Access: Inference._access,
-    Function: Inference._function,
-    CallNode: Inference._call,
-    Calc: Inference._calc,
+    nodes.Literal: Inference._literal,
+    nodes.Name: Inference._name,
+    nodes.ListOf: Inference._list,
+    nodes.ObjectOf: Inference._object,
+    nodes.Unary: Inference._unary,
+    nodes.Chain: Inference._chain,
+    nodes.Access: Inference._access,
+    nodes.Function: Inference._function,
+    nodes.CallNode: Inference._call,
+    nodes.Calc: Inference._calc,
 }
 # In a deep script, whatever is inside an expression was looked at before it.
 _REMEMBERED: dict[type, Callable[[Inference, Any], Kind]] = dict.fromkeys(_LOOKS, Inference._remembered)
 
 
-def hides(name: str, at: int) -> ScriptWarning:
+def hides(name: str, at: int) -> errors.ScriptWarning:
     """The warning for a LET in a loop that was probably meant to change the variable outside."""
-    return ScriptWarning(
+    return errors.ScriptWarning(
         f"this LET makes a new {name} in every round; the {name} outside the loop never changes",
         at,
         hint=f"write SET {name} = … to change the one outside, or use another name",
     )
 
 
-def never_reached(word: str, at: int) -> ScriptWarning:
+def never_reached(word: str, at: int) -> errors.ScriptWarning:
     """The warning for what stands behind a BREAK or STOP in its block."""
-    return ScriptWarning(
+    return errors.ScriptWarning(
         f"nothing comes here: {word} stands before it", at, hint=f"move it before {word}, or remove it"
     )
 
@@ -448,11 +435,11 @@ def _takes(signature: Signature) -> str:
     return f"it takes {{ {', '.join(names)} }}" if names else "it takes no arguments: {}"
 
 
-def _other_literal(value: Expression, wanted: str) -> str | None:
+def _other_literal(value: nodes.Expression, wanted: str) -> str | None:
     """How somebody would write the literal they meant."""
-    if type(value) is Literal and type(value.value) is str and wanted == "number":
+    if type(value) is nodes.Literal and type(value.value) is str and wanted == "number":
         return "write the number without quotes" if value.value.replace(".", "", 1).isdigit() else None
-    if type(value) is Literal and value.value is not None and wanted == "string":
+    if type(value) is nodes.Literal and value.value is not None and wanted == "string":
         return "write it in double quotes"
     if wanted == "list":
         return "write a list: [value]"

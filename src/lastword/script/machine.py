@@ -21,11 +21,9 @@ import msgspec
 
 from lastword.errors import NotJSON
 from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
-from lastword.script.limits import ScriptLimits
 from lastword.script.nodes import Script
 from lastword.script.program import write_program
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState
-from lastword.script.side_thread import aside
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits, aside
 from lastword.script.steps import PAUSE, go_through
 from lastword.values import MAX_SIZE, plain, weigh
 

@@ -1,15 +1,41 @@
-"""The tree of a script: frozen, and flat where the text is flat.
+"""The tree of a script, how tightly its operators bind, and the ways through it.
 
 `a + b - c` is one Chain and `a.b[0].c` is one Access, however long, so the height of a tree is bounded by the nesting
-of its text. `at` is the index of the token to blame: see lexer.py. Parentheses leave no node.
+of its text. Nodes are frozen; `at` is the index of the token to blame: see lexer.py. Parentheses leave no node.
+
+A tree of any depth is gone through without the host's stack. A piece of work is a generator: where a recursive function
+would call itself, it yields the inner piece, which is done before it goes on. Results travel in what the pieces share.
+Statements have a walk of their own, since most of them hold no others and need no generator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeAlias
 
 import msgspec
+
+# What binds tighter has the higher level. Whatever is no operator ends every chain; unary operators bind tightest but
+# for the way into a value.
+UNARY_LEVEL = 7
+ACCESS_LEVEL = 8
+LEVELS = {
+    "OR": 1,
+    "AND": 2,
+    "==": 3,
+    "!=": 3,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "%": 6,
+    ".": ACCESS_LEVEL,
+    "[": ACCESS_LEVEL,
+}
 
 
 class Literal(msgspec.Struct, frozen=True, gc=False):
@@ -253,3 +279,66 @@ def inside(node: Expression) -> Iterator[Expression]:
         current = waiting.pop()
         yield current
         waiting.extend(reversed(children(current)))
+
+
+MISSING = object()
+"""In place of a value that only the run knows."""
+
+
+def constant(node: Expression) -> Any:
+    """The value of an expression made of literals alone, or MISSING. Children first, without recursion."""
+    order = [node]
+    for part in order:
+        order.extend(children(part))
+    values: dict[int, Any] = {}
+    for part in reversed(order):
+        inner = [values[id(child)] for child in children(part)]
+        value: Any = MISSING
+        if isinstance(part, Literal):
+            value = part.value
+        elif MISSING in inner:
+            pass
+        elif isinstance(part, ListOf):
+            value = inner
+        elif isinstance(part, ObjectOf):
+            value = dict(zip(part.keys, inner, strict=True))
+        elif isinstance(part, Unary) and part.operator == "-" and type(inner[0]) in (int, float):
+            value = -inner[0]
+        values[id(part)] = value
+    return values[id(node)]
+
+
+Work = Generator["Work", None, None]
+Block = tuple[Statement, ...]
+Take = Callable[[Iterator[Statement], Block], Iterator[Block] | None]
+
+
+def drive(work: Work) -> None:
+    """Do a piece of work and all that it asks for."""
+    waiting = [work]
+    while waiting:
+        inner = next(waiting[-1], None)
+        if inner is None:
+            waiting.pop()
+        else:
+            waiting.append(inner)
+
+
+def walk(body: Block, take: Take) -> None:
+    """Go through the statements of a script in the order of the text.
+
+    `take` deals with the statements of a block up to the end, or to an IF or FOR. What it gives back there deals with
+    that one, and yields the blocks inside it where it wants them gone through.
+    """
+    block, statements = body, iter(body)
+    around: list[tuple[Block, Iterator[Statement], Iterator[Block]]] = []
+    while True:
+        blocks = take(statements, block)
+        if blocks is None:
+            if not around:
+                return
+            block, statements, blocks = around.pop()
+        inner = next(blocks, None)
+        if inner is not None:
+            around.append((block, statements, blocks))
+            block, statements = inner, iter(inner)

@@ -14,47 +14,13 @@ from functools import partial
 
 import msgspec
 
-from lastword.script import steps
-from lastword.script.builtins import BUILTINS
-from lastword.script.expressions import (
-    ENTRY_WORDS,
-    LIST_WORDS,
-    MAKERS,
-    OBJECT_WORDS,
-    Closure,
-    Expressions,
-    calc,
-    wrong_function,
-)
+from lastword.script import nodes, steps
+from lastword.script.builtins import BUILTINS, ENTRY_WORDS, LIST_WORDS, OBJECT_WORDS
+from lastword.script.expressions import MAKERS, Expressions, calc, wrong_function
 from lastword.script.lexer import Places
-from lastword.script.nodes import (
-    Access,
-    Break,
-    Calc,
-    CallNode,
-    Chain,
-    Do,
-    Expression,
-    For,
-    Function,
-    If,
-    Index,
-    Let,
-    ListOf,
-    ObjectOf,
-    Script,
-    Set,
-    Statement,
-    Stop,
-    Unary,
-    children,
-)
 from lastword.script.operators import negate, sign
-from lastword.script.scopes import Scopes
-from lastword.script.side_thread import LARGE_TEXT
-from lastword.script.sites import CallSite
-from lastword.script.steps import Step
-from lastword.script.work import Block, Work, drive, walk
+from lastword.script.runtime import LARGE_TEXT, Closure, Site, Step
+from lastword.script.scopes import Scopes, store_in_first
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
@@ -75,10 +41,10 @@ class Program(msgspec.Struct, frozen=True):
     frame_size: int
 
 
-def write_program(script: Script, given: Iterable[str] = ()) -> Program:
+def write_program(script: nodes.Script, given: Iterable[str] = ()) -> Program:
     """The program of a script, for runs that are given variables of these names."""
     writer = _Writer(script, given)
-    walk(script.body, writer.take)
+    nodes.walk(script.body, writer.take)
     if script.sites and len(script.source) > LARGE_TEXT:
         # Not when the first CALL asks where it stands: then everybody would wait for it.
         writer.places.of(0)
@@ -93,7 +59,7 @@ class _Writer(Expressions):
 
     __slots__ = ("breaks", "changed", "deep", "hard", "height", "jumps", "places", "steps", "stops")
 
-    def __init__(self, script: Script, given: Iterable[str]) -> None:
+    def __init__(self, script: nodes.Script, given: Iterable[str]) -> None:
         Expressions.__init__(self, Scopes.of(given))
         self.steps: list[Step] = []
         self.changed: dict[int, int] = {}
@@ -112,39 +78,39 @@ class _Writer(Expressions):
 
     # Statements.
 
-    def take(self, statements: Iterator[Statement], block: Block) -> Iterator[Block] | None:
+    def take(self, statements: Iterator[nodes.Statement], block: nodes.Block) -> Iterator[nodes.Block] | None:
         """Write the statements up to the next IF or FOR."""
         for statement in statements:
-            if type(statement) is Let:
+            if type(statement) is nodes.Let:
                 value = self.value(statement.value, statement.suspends)
                 slot = self.scopes.define(statement.name)
                 self.changed[slot] = statement.at
                 self.steps.append(steps.store(slot, value))
-            elif type(statement) is Do:
+            elif type(statement) is nodes.Do:
                 self.steps.append(steps.evaluate(self.value(statement.value, statement.suspends)))
-            elif type(statement) is Set:
+            elif type(statement) is nodes.Set:
                 self.steps.append(self.assign(statement, self.value(statement.value, statement.suspends)))
-            elif type(statement) is If:
+            elif type(statement) is nodes.If:
                 return self.choices(statement) if statement.others else self.choice(statement)
-            elif type(statement) is For:
+            elif type(statement) is nodes.For:
                 return self.loop(statement)
-            elif type(statement) is Break:
+            elif type(statement) is nodes.Break:
                 self.jumps += 1
                 self.breaks[-1].append(self.leave_room())
-            elif type(statement) is Stop:
+            elif type(statement) is nodes.Stop:
                 value = self.value(statement.value, statement.suspends)
                 self.jumps += 1
                 self.stops.append((self.leave_room(), value, statement.at))
         return None
 
-    def value(self, node: Expression, suspends: int) -> Closure:
+    def value(self, node: nodes.Expression, suspends: int) -> Closure:
         """A closure for an expression. Where it must be spread over steps, these are written, and leave its value."""
         if not self.deep:
             if not suspends:
                 # As `closure` does, without one more call: most statements come this way.
                 self.cost += 1
                 return MAKERS[type(node)](self, node)
-            if suspends == 1 and type(node) is CallNode:
+            if suspends == 1 and type(node) is nodes.CallNode:
                 # The common one: nothing inside it waits.
                 self.cost += 1
                 self.jumps += 1
@@ -154,10 +120,10 @@ class _Writer(Expressions):
         if id(node) not in self.hard:
             return self.closure(node)
         self.jumps += 1
-        drive(self.spread(node))
+        nodes.drive(self.spread(node))
         return steps.pop
 
-    def assign(self, statement: Set, value: Closure) -> Step:
+    def assign(self, statement: nodes.Set, value: Closure) -> Step:
         slot = self.scopes.sure_slot(statement.name)
         if slot is not None:
             self.changed[slot] = statement.at
@@ -167,9 +133,9 @@ class _Writer(Expressions):
             self.cost += place.count
             if place.top is not None:
                 self.changed[place.top] = statement.at
-        return steps.store_in_first(place, value, statement.name, self.scopes, statement.at)
+        return store_in_first(place, value, statement.name, self.scopes, statement.at)
 
-    def choice(self, node: If) -> Iterator[Block]:
+    def choice(self, node: nodes.If) -> Iterator[nodes.Block]:
         jumps, height = self.jumps, self.height
         condition = self.value(node.condition, node.suspends)
         outside, self.elastic = self.elastic, False
@@ -202,7 +168,7 @@ class _Writer(Expressions):
             self.steps[branch] = steps.branch(condition, skip + 1, node.condition.at)
             self.steps[skip] = steps.jump(len(self.steps))
 
-    def choices(self, node: If) -> Iterator[Block]:
+    def choices(self, node: nodes.If) -> Iterator[nodes.Block]:
         """An IF with ELSEIFs: beside each other, so that a long chain of them is not deep."""
         jumps, height = self.jumps, self.height
         outside, self.elastic = self.elastic, False
@@ -239,7 +205,7 @@ class _Writer(Expressions):
             self.steps[start] = steps.branch(condition, end + 1, at)
             self.steps[end] = steps.jump(len(self.steps))
 
-    def loop(self, node: For) -> Iterator[Block]:
+    def loop(self, node: nodes.For) -> Iterator[nodes.Block]:
         items = self.value(node.items, node.suspends)
         outside = self.cost, self.words, self.elastic
         self.cost, self.words, self.elastic = 1 + len(node.body), 0, False
@@ -279,59 +245,59 @@ class _Writer(Expressions):
 
     # Expressions that are spread over several steps, in the order in which they are evaluated.
 
-    def part(self, node: Expression) -> Work:
+    def part(self, node: nodes.Expression) -> nodes.Work:
         if id(node) in self.hard:
             yield self.spread(node)
         else:
             self.steps.append(steps.push(self.closure(node)))
 
-    def spread(self, node: Expression) -> Work:
+    def spread(self, node: nodes.Expression) -> nodes.Work:
         self.cost += 1
         match node:
-            case CallNode() if any(id(value) in self.hard for value in node.values):
+            case nodes.CallNode() if any(id(value) in self.hard for value in node.values):
                 self.steps.append(steps.look_up(node))
                 for value in node.values:
                     yield self.part(value)
                 self.steps.append(steps.invoke(node, self.site(node)))
-            case CallNode():
+            case nodes.CallNode():
                 self.call(node)
-            case Chain() if node.operators[0] in ("AND", "OR"):
+            case nodes.Chain() if node.operators[0] in ("AND", "OR"):
                 yield self.logic(node)
-            case Chain():
+            case nodes.Chain():
                 yield self.part(node.operands[0])
                 for operator, operand, at in zip(node.operators, node.operands[1:], node.operator_ats, strict=True):
                     yield self.part(operand)
                     self.steps.append(steps.combine(operator, at))
-            case Access():
+            case nodes.Access():
                 yield self.access(node)
-            case Function():
+            case nodes.Function():
                 yield self.function(node)
             case _:
-                for child in children(node):
+                for child in nodes.children(node):
                     yield self.part(child)
                 self.steps.append(self.gather(node))
 
-    def gather(self, node: Expression) -> Step:
+    def gather(self, node: nodes.Expression) -> Step:
         match node:
-            case ListOf():
+            case nodes.ListOf():
                 self.words += LIST_WORDS + len(node.items)
                 return steps.collect(len(node.items), lambda f, values: values)
-            case ObjectOf():
+            case nodes.ObjectOf():
                 self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
                 keys = node.keys
                 return steps.collect(len(keys), lambda f, values: dict(zip(keys, values, strict=True)))
-            case Unary():
+            case nodes.Unary():
                 operator, at = node.operator, node.at
                 if operator == "NOT":
                     return steps.collect(1, lambda f, values: negate(values[0], at))
                 return steps.collect(1, lambda f, values: sign(operator, values[0], at))
-            case Calc():
+            case nodes.Calc():
                 self.cost += len(node.text)
                 evaluate = calc(node)
                 return steps.collect(1, lambda f, values: evaluate(f, list(values[0].values())))
         raise AssertionError(node)
 
-    def logic(self, node: Chain) -> Work:
+    def logic(self, node: nodes.Chain) -> nodes.Work:
         operator, ats = node.operators[0], node.operator_ats
         yield self.part(node.operands[0])
         # The first operand is the left side of the first operator; each of the others is the right side of its own.
@@ -344,17 +310,17 @@ class _Writer(Expressions):
         for number, (side, at) in zip(decisions, blame, strict=False):
             self.steps[number] = steps.decide(operator, side, at, len(self.steps))
 
-    def access(self, node: Access) -> Work:
+    def access(self, node: nodes.Access) -> nodes.Work:
         yield self.part(node.target)
         for step in node.steps:
-            if isinstance(step, Index):
+            if isinstance(step, nodes.Index):
                 yield self.part(step.index)
                 self.steps.append(steps.take_element(step.at))
             else:
                 self.cost += 1
                 self.steps.append(steps.take_member(step))
 
-    def function(self, node: Function) -> Work:
+    def function(self, node: nodes.Function) -> nodes.Work:
         builtin = BUILTINS.get(node.name)
         if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
             self.steps.append(steps.refuse(partial(wrong_function, node, builtin)))
@@ -364,33 +330,33 @@ class _Writer(Expressions):
         self.elastic = True
         self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
 
-    def site(self, node: CallNode) -> CallSite:
-        return CallSite(self.places, node.at, node.tool, node.site, node.tries)
+    def site(self, node: nodes.CallNode) -> Site:
+        return Site(self.places, node.at, node.tool, node.site, node.tries)
 
-    def call(self, node: CallNode) -> None:
+    def call(self, node: nodes.CallNode) -> None:
         """A CALL whose arguments need no waiting."""
         constants, entries = self.entries(node)
         self.steps.append(steps.call(node, constants, entries, self.site(node)))
 
 
-def _hard_parts(node: Expression) -> set[int]:
+def _hard_parts(node: nodes.Expression) -> set[int]:
     """The parts of an expression that need waiting or are too high for closures, by identity."""
-    order: list[Expression] = []
+    order: list[nodes.Expression] = []
     waiting = [node]
     while waiting:
         current = waiting.pop()
         order.append(current)
-        waiting.extend(children(current))
+        waiting.extend(nodes.children(current))
     heights: dict[int, int] = {}
     hard: set[int] = set()
     for current in reversed(order):
-        inner = children(current)
+        inner = nodes.children(current)
         height = 1 + max((heights[id(child)] for child in inner), default=0)
         heights[id(current)] = height
         if (
             (inner and height > MAX_CLOSURE_DEPTH * 2)
-            or isinstance(current, CallNode)
-            or (isinstance(current, Function) and current.name == "NOW")
+            or isinstance(current, nodes.CallNode)
+            or (isinstance(current, nodes.Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)
         ):
             hard.add(id(current))

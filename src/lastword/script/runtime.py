@@ -1,21 +1,61 @@
-"""What a running script has at hand: its frame, its budgets, its output, its host.
+"""What a running script has at hand: its frame, its limits and budgets, its output, its host.
 
 A frame is a list. Its first two places hold the RunState and the stack of values of unfinished expressions; each
 variable of the script has a place after them. A frame dies with its run, and nothing in it is shared with another.
+
+Every limit has a name, a reason and a test; reaching one is `LimitExceeded`. All but the seconds are deterministic: the
+same script with the same answers stops at the same place on any machine, so a replay stops where the run did. How deep
+a text may nest and how long it may be are the parser's: MAX_NESTING and MAX_SOURCE.
 """
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import msgspec
 
 from lastword.errors import NotJSON
 from lastword.script.errors import LimitExceeded, NumberRange
-from lastword.script.limits import ScriptLimits
+from lastword.script.lexer import Places
 from lastword.values import MAX_SAFE_INTEGER, compare, number_text, scalar_text, weigh, write
 
+
+class ScriptLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run may use. Zero is a limit like any other; there is no "unlimited"."""
+
+    steps: int = 20_000_000
+    """Parts of expressions evaluated, and the work of functions and comparisons, each about a tenth of a microsecond:
+    some seconds of computing. A FOR is charged its length times the cost of its body on entering, so that it fails
+    before its first effect; one with a CALL or another FOR inside begins all the same, since it may end before that."""
+    at_once: int = 250_000
+    """Steps that the functions and comparisons of one expression may take together. Nothing can have its turn before
+    they are done, so this is about 25 ms: a SORT of 40,000 numbers, a SPLIT into 250,000 pieces."""
+    seconds: float = 10.0
+    """Computing time. Waiting for a tool or a person does not count."""
+    calls: int = 20_000
+    """CALLs. Each may end on somebody's screen."""
+    output_bytes: int = 1_000_000
+    """What PRINT may write, in UTF-8, with a line end for every line."""
+    string_length: int = 1_000_000
+    """Characters in one string that a script makes."""
+    list_length: int = 1_000_000
+    """Elements in one list that a script makes."""
+    value_size: int = 2_000_000
+    """Characters and elements in one value that is printed, compared, given to a tool or left in a variable."""
+    value_depth: int = 600
+    """How deep such a value may nest. Equal to what canonical JSON allows."""
+    created_words: int = 32_000_000
+    """Everything a script makes, in units of about eight bytes: an upper bound of 256 MB, had nothing been freed."""
+
+
 Frame = list[Any]
+Closure = Callable[[Frame], Any]
+"""An expression, made ready: it gives the value."""
+Step = Callable[[Frame], Any]
+"""A part of a program: steps.py says what it may give."""
 RUN = 0
 STACK = 1
 FIRST_SLOT = 2
@@ -43,25 +83,25 @@ UNSET = _Unset()
 """In the place of a variable that has no value yet."""
 
 
-class Site(Protocol):
-    """Where in a script a CALL stands."""
+class Site(msgspec.Struct, frozen=True, gc=False):
+    """Where in a script a CALL stands. It does not know the program, which would be a cycle to collect."""
+
+    places: Places
+    """The lines of the script, worked out when somebody asks."""
+    at: int
+    tool: str
+    index: int
+    """The number of this CALL in the text, from 0."""
+    tries: bool = False
+    """Whether it is a TRY CALL, which wants to know what became of it."""
 
     @property
-    def tool(self) -> str: ...
-    @property
-    def index(self) -> int:
-        """The number of this CALL in the text, from 0."""
-        ...
+    def line(self) -> int:
+        return self.places.of(self.at)[0]
 
     @property
-    def tries(self) -> bool:
-        """Whether it is a TRY CALL, which wants to know what became of it."""
-        ...
-
-    @property
-    def line(self) -> int: ...
-    @property
-    def column(self) -> int: ...
+    def column(self) -> int:
+        return self.places.of(self.at)[1]
 
 
 Tool = Callable[[dict[str, Any], Site], Any]
@@ -250,3 +290,22 @@ def equality(f: Frame, left: Any, right: Any, at: int) -> bool:
         raise LimitExceeded(f"a value to compare is {problem.fact}", at) from None
     run.work(COMPARING * (1 + work), 0, at)
     return answer
+
+
+# Reading, checking and writing out a text of so many characters takes some milliseconds, whatever it says. Most are
+# far shorter, and a thread would cost them more than it gives.
+LARGE_TEXT = 8_000
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def aside(text: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do some work on a text: at once, or in a thread where the text is large, so that nobody else waits for it.
+
+    Reading, checking and writing out a script know nothing of the loop and change nothing that others see. Python hands
+    the processor from thread to thread every few milliseconds, so the loop has its turns.
+    """
+    if len(text) <= LARGE_TEXT:
+        return work(*args, **kwargs)
+    return await to_thread(work, *args, **kwargs)

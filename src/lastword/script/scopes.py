@@ -9,10 +9,14 @@ unless a scope further inside, where it is possible, turns out to have it: only 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from lastword.script.runtime import FIRST_SLOT
+from lastword.script.builtins import BUILTINS
+from lastword.script.errors import UndefinedVariable
+from lastword.script.hints import hint_for_word, nearest
+from lastword.script.runtime import FIRST_SLOT, UNSET, Closure, Frame, Step
 
 
 class Place(msgspec.Struct, frozen=True, eq=False):
@@ -128,3 +132,44 @@ class Scopes(msgspec.Struct, eq=False):
     def known(self) -> set[str]:
         """Every name that has a place here, for hints."""
         return {name for scope in self.stack for name in scope.slots}
+
+
+def read_first(place: Place | None, name: str, scopes: Scopes, at: int) -> Closure:
+    """A variable of which only the run knows in which of several scopes it is, if it is in any."""
+
+    def read(f: Frame) -> Any:
+        there = place
+        while there is not None:
+            value = f[there.slot]
+            if value is not UNSET:
+                return value
+            there = there.outer
+        raise undefined(name, scopes, at)
+
+    return read
+
+
+def store_in_first(place: Place | None, value: Closure, name: str, scopes: Scopes, at: int) -> Step:
+    """SET where only the run knows which of several scopes has the variable."""
+
+    def step(f: Frame) -> None:
+        result = value(f)
+        there = place
+        while there is not None:
+            if f[there.slot] is not UNSET:
+                f[there.slot] = result
+                return
+            there = there.outer
+        raise undefined(name, scopes, at)
+
+    return step
+
+
+def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
+    """The error for a name without a value."""
+    known = scopes.known()
+    if name in BUILTINS:
+        hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
+    else:
+        hint = hint_for_word(name) or nearest(name, known) or f"give it a value first: LET {name} = …"
+    return UndefinedVariable(f"{name} has no value", at, hint=hint)

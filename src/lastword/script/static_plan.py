@@ -11,32 +11,11 @@ from typing import Any
 
 import msgspec
 
+from lastword.script import nodes
 from lastword.script.lexer import Places
-from lastword.script.nodes import (
-    Break,
-    CallNode,
-    Chain,
-    Do,
-    Expression,
-    For,
-    Function,
-    If,
-    Let,
-    ListOf,
-    Literal,
-    Name,
-    ObjectOf,
-    Script,
-    Set,
-    Statement,
-    Stop,
-    Unary,
-    children,
-    comes_to_an_end,
-)
 from lastword.script.parser import parse
 from lastword.script.printer import one_line
-from lastword.script.signatures import Signatures
+from lastword.script.signatures import Signature, Signatures
 
 # What a person takes in at a glance; the script itself has the rest.
 MAX_SHOWN = 70
@@ -46,6 +25,10 @@ MAX_AROUND = 8
 MAX_TIMES = 2**53
 # Hundreds of CALLs may share one constant. A longer one is not written out again for each of them.
 MAX_SHARED = 2_000
+_SHOWN_OF_A_STEP = (
+    *("number", "line", "column", "tool", "title", "description", "known", "arguments", "when", "least", "most"),
+    *("how_often", "needs_person", "may_pass", "effect", "tries"),
+)
 # Unknown tools that are named at the top of a plan; each step says it again.
 MAX_UNKNOWN = 5
 
@@ -109,27 +92,11 @@ class Step(msgspec.Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """For programs: what `--json` prints."""
-        return {
-            "number": self.number,
-            "line": self.line,
-            "column": self.column,
-            "tool": self.tool,
-            "title": self.title,
-            "description": self.description,
-            "known": self.known,
-            "arguments": [argument.as_dict() for argument in self.arguments],
-            "when": list(self.when),
-            "least": self.least,
-            "most": self.most,
-            "how_often": self.how_often,
-            "needs_person": self.needs_person,
-            "may_pass": self.may_pass,
-            "effect": self.effect,
-            "tries": self.tries,
-        }
+        shown = {name: getattr(self, name) for name in _SHOWN_OF_A_STEP}
+        return shown | {"arguments": [argument.as_dict() for argument in self.arguments], "when": list(self.when)}
 
 
-def plan(script: str | Script, signatures: Signatures | None = None) -> list[Step]:
+def plan(script: str | nodes.Script, signatures: Signatures | None = None) -> list[Step]:
     """Every CALL that a script may make, in the order in which it would make them. Raises if it does not parse."""
     if isinstance(script, str):
         script = parse(script)
@@ -138,27 +105,26 @@ def plan(script: str | Script, signatures: Signatures | None = None) -> list[Ste
     steps: list[Step] = []
     for call, around in _calls(script.body, constants):
         line, column = places.of(call.at)
-        signature = signatures.get(call.tool) if signatures is not None else None
-        secrets = {parameter.name for parameter in signature.parameters if parameter.secret} if signature else set()
+        known = signatures is not None and call.tool in signatures
+        signature = signatures[call.tool] if signatures is not None and known else Signature(call.tool)
+        secrets = {parameter.name for parameter in signature.parameters if parameter.secret}
+        arguments = zip(call.keys, call.values, strict=True)
         steps.append(
             Step(
                 number=len(steps) + 1,
                 line=line,
                 column=column,
                 tool=call.tool,
-                title=signature.title if signature else call.tool,
-                description=signature.description if signature else "",
-                known=signature is not None,
-                arguments=tuple(
-                    _argument(key, value, key in secrets, constants)
-                    for key, value in zip(call.keys, call.values, strict=True)
-                ),
+                title=signature.title,
+                description=signature.description,
+                known=known,
+                arguments=tuple(_argument(key, value, key in secrets, constants) for key, value in arguments),
                 when=around.when,
                 least=0 if call.tries else around.least,
                 most=around.most,
-                needs_person=signature.needs_person if signature else None,
-                effect=signature.effect if signature else None,
-                may_pass=signature is not None and signature.may_pass,
+                needs_person=signature.needs_person if known else None,
+                effect=signature.effect,
+                may_pass=signature.may_pass,
                 tries=call.tries,
             )
         )
@@ -277,34 +243,34 @@ class _Around(msgspec.Struct, frozen=True):
 class _Constant(msgspec.Struct, frozen=True):
     """What a variable stands for that is given a value once."""
 
-    node: Expression
+    node: nodes.Expression
     value: Any
-    """_MISSING for a RANGE, of which the length alone is known."""
+    """nodes.MISSING for a RANGE, of which the length alone is known."""
     text: str
     long: bool
 
 
-def _constants(body: tuple[Statement, ...]) -> dict[str, _Constant]:
+def _constants(body: tuple[nodes.Statement, ...]) -> dict[str, _Constant]:
     """The variables that are given a value once in the whole script, at its top, by literals alone."""
     given: dict[str, int] = {}
-    constants: dict[str, Expression] = {}
-    waiting: list[tuple[Statement, bool]] = [(statement, True) for statement in body]
+    constants: dict[str, nodes.Expression] = {}
+    waiting: list[tuple[nodes.Statement, bool]] = [(statement, True) for statement in body]
     while waiting:
         statement, at_top = waiting.pop()
-        if isinstance(statement, (Let, Set, For)):
+        if isinstance(statement, (nodes.Let, nodes.Set, nodes.For)):
             given[statement.name] = given.get(statement.name, 0) + 1
-        if isinstance(statement, Let) and at_top:
+        if isinstance(statement, nodes.Let) and at_top:
             constants[statement.name] = statement.value
-        elif isinstance(statement, For):
+        elif isinstance(statement, nodes.For):
             waiting += [(inner, False) for inner in statement.body]
-        elif isinstance(statement, If):
+        elif isinstance(statement, nodes.If):
             waiting += [(inner, False) for block in statement.blocks for inner in block]
     found: dict[str, _Constant] = {}
     for name, node in constants.items():
         # Worked out here and once, since very many CALLs may be given it.
-        if given[name] == 1 and _length(node) is not None and isinstance(node, Function):
-            found[name] = _Constant(node, _MISSING, "", long=False)
-        elif given[name] == 1 and (value := _constant(node)) is not _MISSING:
+        if given[name] == 1 and _length(node) is not None and isinstance(node, nodes.Function):
+            found[name] = _Constant(node, nodes.MISSING, "", long=False)
+        elif given[name] == 1 and (value := nodes.constant(node)) is not nodes.MISSING:
             text = one_line(node)
             found[name] = _Constant(node, value, _cut(text), len(text) > MAX_SHARED)
     return found
@@ -317,7 +283,9 @@ class _Loop(msgspec.Struct, eq=False):
     """Whether a BREAK stands before the place that the way has come to."""
 
 
-def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iterator[tuple[CallNode, _Around]]:
+def _calls(
+    body: tuple[nodes.Statement, ...], constants: dict[str, _Constant]
+) -> Iterator[tuple[nodes.CallNode, _Around]]:
     """Every CALL of a script with what is around it, in the order of the text, without recursion."""
     early = _loops_that_end_early(body)
     is_over = False  # Whether a STOP stands before the place that the way has come to.
@@ -326,44 +294,47 @@ def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iter
         statement, around, loop = waiting.pop()
         if is_over or loop.is_left:
             around = around.unsure()
-        if isinstance(statement, If):
+        if isinstance(statement, nodes.If):
             yield from _calls_in(statement.condition, around)
             waiting += _branches(statement, around, loop)
-        elif isinstance(statement, For):
+        elif isinstance(statement, nodes.For):
             yield from _calls_in(statement.items, around)
             words = f"for each {statement.name} in {_in_words(statement.items)}"
             # Behind the first round nothing comes where BREAK or STOP stands in no branch.
-            count = 1 if comes_to_an_end(statement.body) else _length(_known(statement.items, constants))
+            items = statement.items
+            if isinstance(items, nodes.Name) and items.name in constants:
+                items = constants[items.name].node
+            count = 1 if nodes.comes_to_an_end(statement.body) else _length(items)
             each = around.times(words, count, ends_early=id(statement) in early)
             waiting += _block(statement.body, each, _Loop())
-        elif isinstance(statement, Break):
+        elif isinstance(statement, nodes.Break):
             loop.is_left = True
         else:
             yield from _calls_in(statement.value, around)
-            is_over = is_over or isinstance(statement, Stop)
+            is_over = is_over or isinstance(statement, nodes.Stop)
 
 
-_Waiting = list[tuple[Statement, _Around, _Loop]]
+_Waiting = list[tuple[nodes.Statement, _Around, _Loop]]
 
 
-def _block(statements: tuple[Statement, ...], around: _Around, loop: _Loop) -> _Waiting:
+def _block(statements: tuple[nodes.Statement, ...], around: _Around, loop: _Loop) -> _Waiting:
     """The statements of a block, the last first. Behind a BREAK or STOP none is ever reached."""
     found: _Waiting = []
     for statement in statements:
         found.append((statement, around, loop))
-        if isinstance(statement, Break | Stop):
+        if isinstance(statement, nodes.Break | nodes.Stop):
             around = around.never()
     found.reverse()
     return found
 
 
-def _branches(node: If, around: _Around, loop: _Loop) -> _Waiting:
+def _branches(node: nodes.If, around: _Around, loop: _Loop) -> _Waiting:
     """The branches of an IF, the last first, each with its condition and those that were not so before it."""
     condition = _in_words(node.condition)
     found = [_block(node.then, around.maybe(f"only if {condition}"), loop)]
     around = around.maybe(f"unless {condition}")
     for other in node.others:
-        found.append([(Do(other.at, other.condition, other.suspends), around, loop)])
+        found.append([(nodes.Do(other.at, other.condition, other.suspends), around, loop)])
         condition = _in_words(other.condition)
         found.append(_block(other.then, around.maybe(f"only if {condition}"), loop))
         around = around.maybe(f"unless {condition}")
@@ -371,21 +342,21 @@ def _branches(node: If, around: _Around, loop: _Loop) -> _Waiting:
     return [one for part in reversed(found) for one in part]
 
 
-def _loops_that_end_early(body: tuple[Statement, ...]) -> set[int]:
+def _loops_that_end_early(body: tuple[nodes.Statement, ...]) -> set[int]:
     """The FORs, by identity, that a BREAK or STOP inside them may end before their list does."""
     found: set[int] = set()
     stopped: set[int] = set()
-    waiting: list[tuple[Statement, tuple[For, ...]]] = [(statement, ()) for statement in body]
+    waiting: list[tuple[nodes.Statement, tuple[nodes.For, ...]]] = [(statement, ()) for statement in body]
     while waiting:
         statement, around = waiting.pop()
-        if isinstance(statement, For):
+        if isinstance(statement, nodes.For):
             around = (*around, statement)
             waiting += [(inner, around) for inner in statement.body]
-        elif isinstance(statement, If):
+        elif isinstance(statement, nodes.If):
             waiting += [(inner, around) for block in statement.blocks for inner in block]
-        elif isinstance(statement, Break):
+        elif isinstance(statement, nodes.Break):
             found.add(id(around[-1]))
-        elif isinstance(statement, Stop):
+        elif isinstance(statement, nodes.Stop):
             for loop in reversed(around):
                 if id(loop) in stopped:
                     break  # And so are those around it.
@@ -393,16 +364,16 @@ def _loops_that_end_early(body: tuple[Statement, ...]) -> set[int]:
     return found | stopped
 
 
-def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[CallNode, _Around]]:
+def _calls_in(node: nodes.Expression, around: _Around) -> Iterator[tuple[nodes.CallNode, _Around]]:
     """The CALLs of an expression: those in the arguments of another come before it."""
-    found: list[tuple[CallNode, _Around]] = []
+    found: list[tuple[nodes.CallNode, _Around]] = []
     waiting = [(node, around)]
     while waiting:
         part, here = waiting.pop()
-        if isinstance(part, CallNode):
+        if isinstance(part, nodes.CallNode):
             found.append((part, here))
-        inner = list(children(part))
-        if isinstance(part, Chain) and part.operators[0] in ("AND", "OR"):
+        inner = list(nodes.children(part))
+        if isinstance(part, nodes.Chain) and part.operators[0] in ("AND", "OR"):
             later = here.maybe("only where the rest of the condition leaves it open")
             waiting += [(inner[0], here), *((operand, later) for operand in inner[1:])]
         else:
@@ -411,62 +382,31 @@ def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[CallNode, _Ar
     return reversed(found)
 
 
-def _length(node: Expression) -> int | None:
+def _length(node: nodes.Expression) -> int | None:
     """How many elements a list has, where the text alone says so."""
-    if isinstance(node, ListOf):
+    if isinstance(node, nodes.ListOf):
         return len(node.items)
-    if isinstance(node, Function) and node.name == "RANGE" and 1 <= len(node.arguments) <= 3:
-        numbers = [part.value for part in node.arguments if isinstance(part, Literal) and type(part.value) is int]
+    if isinstance(node, nodes.Function) and node.name == "RANGE" and 1 <= len(node.arguments) <= 3:
+        numbers = [part.value for part in node.arguments if isinstance(part, nodes.Literal) and type(part.value) is int]
         if len(numbers) == len(node.arguments):
             start, stop, step = [(0, numbers[0], 1), (*numbers, 1), tuple(numbers)][len(numbers) - 1]
             return len(range(start, stop, step)) if step else None
     return None
 
 
-_MISSING = object()
-
-
-def _known(node: Expression, constants: dict[str, _Constant]) -> Expression:
-    """What a name stands for, where the text alone says so."""
-    return constants[node.name].node if isinstance(node, Name) and node.name in constants else node
-
-
-def _argument(name: str, node: Expression, secret: bool, constants: dict[str, _Constant]) -> Argument:
-    if isinstance(node, Name) and node.name in constants and constants[node.name].value is not _MISSING:
+def _argument(name: str, node: nodes.Expression, secret: bool, constants: dict[str, _Constant]) -> Argument:
+    if isinstance(node, nodes.Name) and node.name in constants and constants[node.name].value is not nodes.MISSING:
         constant = constants[node.name]
         if secret:
             return Argument(name, True, None, "(secret)", secret=True)
         return Argument(name, True, constant.value, constant.text, shared=constant.long)
-    value = _constant(node)
+    value = nodes.constant(node)
     if secret:
-        return Argument(name, value is not _MISSING, None, "(secret)", secret=True)
-    if value is _MISSING:
-        shown = f"the value of {node.name}" if isinstance(node, Name) else f"worked out: {_in_words(node)}"
+        return Argument(name, value is not nodes.MISSING, None, "(secret)", secret=True)
+    if value is nodes.MISSING:
+        shown = f"the value of {node.name}" if isinstance(node, nodes.Name) else f"worked out: {_in_words(node)}"
         return Argument(name, False, None, shown)
     return Argument(name, True, value, _cut(one_line(node)))
-
-
-def _constant(node: Expression) -> Any:
-    """The value of an expression made of literals alone, or _MISSING. Children first, without recursion."""
-    order = [node]
-    for part in order:
-        order.extend(children(part))
-    values: dict[int, Any] = {}
-    for part in reversed(order):
-        inner = [values[id(child)] for child in children(part)]
-        value: Any = _MISSING
-        if isinstance(part, Literal):
-            value = part.value
-        elif _MISSING in inner:
-            pass
-        elif isinstance(part, ListOf):
-            value = inner
-        elif isinstance(part, ObjectOf):
-            value = dict(zip(part.keys, inner, strict=True))
-        elif isinstance(part, Unary) and part.operator == "-" and type(inner[0]) in (int, float):
-            value = -inner[0]
-        values[id(part)] = value
-    return values[id(node)]
 
 
 _WORDS = {
@@ -482,7 +422,7 @@ _WORDS = {
 }
 
 
-def _in_words(node: Expression) -> str:
+def _in_words(node: nodes.Expression) -> str:
     """An expression with its comparisons in words, and not longer than a glance."""
     text = one_line(node)
     shown = []

@@ -21,16 +21,11 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
-from lastword.script.arguments import Body
+from lastword.script.builtins import Body
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError
-from lastword.script.expressions import undefined
 from lastword.script.nodes import CallNode, Member
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, RunState, Site, equality
-from lastword.script.scopes import Place, Scopes
-
-Step = Callable[[Frame], Any]
-Closure = Callable[[Frame], Any]
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Closure, Frame, RunState, Site, Step, equality
 
 PAUSE = object()
 """What a block gives that has left something to be done after a breath."""
@@ -61,22 +56,6 @@ def evaluate(value: Closure) -> Step:
 def store(place: int, value: Closure) -> Step:
     def step(f: Frame, place: int = place, value: Closure = value) -> None:
         f[place] = value(f)
-
-    return step
-
-
-def store_in_first(place: Place | None, value: Closure, name: str, scopes: Scopes, at: int) -> Step:
-    """SET where only the run knows which of several scopes has the variable."""
-
-    def step(f: Frame) -> None:
-        result = value(f)
-        there = place
-        while there is not None:
-            if f[there.slot] is not UNSET:
-                f[there.slot] = result
-                return
-            there = there.outer
-        raise undefined(name, scopes, at)
 
     return step
 

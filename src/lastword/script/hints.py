@@ -1,7 +1,7 @@
-"""What people and models write by habit from other languages, and the right form of it here.
+"""The words for what is wrong: what people and models write by habit from other languages, and the right form here.
 
-A hint is worth more than a rule: who is told the right form repairs a script at once. Nothing here decides whether a
-script is right; that is done in parser.py and inference.py, which ask here for words. Three of these habits are no
+A model repairs what it is told precisely, and a hint is worth more than a rule: who is told the right form repairs a
+script at once. Nothing here decides whether a script is right; whoever does asks here for words. Three habits are no
 mistake of the language and still seldom meant, and get a warning: `//` for a division, `{a.b}` in a template of FORMAT,
 and braces in a text that is printed as it is.
 """
@@ -9,12 +9,106 @@ and braces in a text that is printed as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from lastword.script.errors import MemberAccess, PlacedError, ScriptWarning, UndefinedVariable
-from lastword.script.lexer import is_name, is_string
+from lastword.errors import did_you_mean
+from lastword.script.errors import (
+    FormatKey,
+    LexError,
+    MemberAccess,
+    ParseError,
+    PlacedError,
+    ScriptWarning,
+    UndefinedVariable,
+)
+from lastword.script.lexer import DIGITS, END, KEYWORDS, SYMBOLS, is_name, is_string
 from lastword.script.nodes import Function, Literal
 
+_FOREIGN_CHARACTERS = {
+    "'": "strings are written with double quotes",
+    "“": "strings are written with straight double quotes",
+    "”": "strings are written with straight double quotes",
+    "!": "write NOT x",
+    "&": "write a AND b",
+    "|": "write a OR b",
+    ";": "statements need nothing between them; remove it",
+    "#": "comments begin with //",
+    "`": "give the script alone, without a markdown fence around it",
+    "?": "there is no ?: here; write IF … THEN … ELSE … END",
+    "^": "there is no power operator; multiply",
+    "$": 'put values into text with FORMAT("{name}", {name: name})',
+    "\ufeff": "remove the byte order mark",
+}
+CHAINED_ELSE = ("ELSEIF", "ELIF", "ELSIF")
+"""What stands, in some language, before a condition in the middle of an IF."""
+
+
+def unexpected(tokens: list[str], at: int, wanted: str) -> PlacedError:
+    """The error for finding this token where `wanted` should be."""
+    token = tokens[at]
+    if not (token == END or token in SYMBOLS or is_name(token) or token[0] in DIGITS or is_string(token)):
+        return _foreign(tokens, at)
+    found = "the end of the script" if token == END else _shown(token)
+    return ParseError(f"expected {wanted}, found {found}", at, hint=_hint(tokens, at, wanted))
+
+
+def _foreign(tokens: list[str], at: int) -> LexError:
+    token = tokens[at]
+    if token == '"':
+        return LexError(
+            "a string that does not end on its line", at, hint='close it with ", and write a line break as \\n'
+        )
+    name = repr(token) if token.isprintable() else f"U+{ord(token):04X}"
+    return LexError(f"the character {name} has no meaning here", at, hint=_FOREIGN_CHARACTERS.get(token))
+
+
+def _shown(token: str) -> str:
+    return token if len(token) <= 40 else f"{token[:40]}…"
+
+
+def _hint(tokens: list[str], at: int, wanted: str) -> str | None:
+    token = tokens[at]
+    before = tokens[at - 1] if at else ""
+    if token.upper() in CHAINED_ELSE:
+        if token != "ELSEIF":
+            return "write ELSEIF condition THEN"
+        return "ELSEIF stands inside an IF, before its ELSE"
+    if wanted == "CALL after TRY":
+        return "TRY stands before a CALL: LET r = TRY CALL tool { … }, then look at r.success"
+    if wanted == "a value after STOP":
+        return 'STOP ends the script and shows a value: STOP "done"'
+    if (habit := hint_for_token(tokens, at, wanted)) is not None:
+        return habit
+    if token == "=":
+        if before in ("+", "-", "*", "/", "%"):
+            return f"write SET name = name {before} value"
+        if before.upper() in ("LET", "SET") or (at > 1 and tokens[at - 2].upper() in ("LET", "SET", "VAR", "CONST")):
+            return "keywords are upper case: LET name = value"
+        if wanted.startswith("a statement"):
+            return "LET makes a variable, SET changes one, == compares"
+        return "== compares"
+    if wanted.startswith("{ after CALL"):
+        tool = wanted.rpartition(" ")[2]
+        return f"arguments stand in braces: CALL {tool} {{ name: value }}, or CALL {tool} {{}} without any"
+    if wanted.startswith("CALC"):
+        return f"write {wanted}"
+    if token.upper() in KEYWORDS and token not in KEYWORDS:
+        return f"keywords are upper case: {token.upper()}"
+    if token in KEYWORDS and wanted.endswith(("after LET", "after SET", "after FOR", "after CALL")):
+        return f"{token} is a keyword; use another name"
+    if token in ("END", "ELSE"):
+        return f"no IF or FOR is open that this {token} could belong to"
+    if token == "." and at and before.isdigit():
+        return "write a digit after the point"
+    if wanted.startswith(("a key", "an argument's name")):
+        return 'keys are names or strings: {name: 1, "other name": 2}'
+    return None
+
+
+# Finding the nearest name compares it with every other, letter by letter.
+MAX_NAMES_COMPARED = 200
+MAX_NAME_COMPARED = 64
 # How far back from an error the word is looked for that began it.
 _LOOK_BACK = 40
 # A line, or a text, that a person or a model writes. The patterns are linear, and still nobody pays for a megabyte.
@@ -143,9 +237,9 @@ def hint_for_word(name: str) -> str | None:
     return None
 
 
-def hint_for_function(name: str) -> str | None:
-    """The function here that another language calls so."""
-    return f"write {_FUNCTIONS[name]}" if name in _FUNCTIONS else None
+def hint_for_function(name: str, known: Collection[str]) -> str:
+    """The function here that another language calls so, or the one whose name is nearest."""
+    return f"write {_FUNCTIONS[name]}" if name in _FUNCTIONS else nearest(name, known) or "tools are called with CALL"
 
 
 def improve(problem: PlacedError, lines: list[str]) -> PlacedError:
@@ -227,3 +321,35 @@ def seldom_meant(node: Function) -> ScriptWarning | None:
             hint=f'PRINT(FORMAT("{hole[0]}", {{{hole[1]}: {hole[1]}}})) puts a value there',
         )
     return None
+
+
+def near_key(name: str, target: dict[str, Any]) -> str | None:
+    """A hint with the nearest key, or with all of them when they are few."""
+    return nearest(name, target) or (f"it has {', '.join(target)}" if 0 < len(target) <= 8 else None)
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """A hint with the nearest of some names, where looking for it is cheap."""
+    if len(name) > MAX_NAME_COMPARED or len(known) > MAX_NAMES_COMPARED:
+        return None
+    return did_you_mean(name, (other for other in known if len(other) <= MAX_NAME_COMPARED))
+
+
+def operand_hint(operator: str, side: str, kind: str) -> str | None:
+    """What somebody probably meant who gave an operator this kind of operand."""
+    if operator == "+" and kind == "a string":
+        return 'join strings with FORMAT("{a}{b}", {a: …, b: …})'
+    if operator == "+" and kind == "a list":
+        return "APPEND(list, value) gives a longer list"
+    if operator in ("<", "<=", ">", ">=") and side == "left" and kind == "a boolean":
+        return f"compare twice: a {operator} b AND b {operator} c"
+    return None
+
+
+def missing_key(key: str, known: Collection[str], at: int) -> FormatKey:
+    """The error for a template that names a key the object has not."""
+    return FormatKey(
+        f"the template names {key}, and the object has no such key",
+        at,
+        hint=nearest(key, known) or f"add {key} to the object, or write {{{{{key}}}}} for plain braces",
+    )

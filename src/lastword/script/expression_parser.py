@@ -1,0 +1,419 @@
+"""From tokens to the tree of one expression, without recursion.
+
+An expression keeps a stack of what waits for the operand being read: unary operators, chains of binary operators, and
+brackets. When an operand is complete, everything on the stack that binds tighter than the next token is folded into it.
+No text, however deep, can reach the host's stack: nesting is counted, and stops at a named limit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from lastword.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
+from lastword.script.hints import unexpected
+from lastword.script.lexer import CUT_SHORT, DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
+from lastword.script.nodes import (
+    ACCESS_LEVEL,
+    LEVELS,
+    UNARY_LEVEL,
+    Access,
+    Calc,
+    CallNode,
+    Chain,
+    Expression,
+    Function,
+    Index,
+    ListOf,
+    Literal,
+    Member,
+    Name,
+    ObjectOf,
+    Unary,
+    inside,
+)
+
+# A script promises that 500 levels work. Some room above it, and equal to the depth of the values it can build.
+MAX_NESTING = 600
+# A formula is one line of arithmetic; it is evaluated by recursion, so its depth stays far below the host's.
+MAX_FORMULA_NESTING = 30
+# Words, signs and comments in a text, those of its formulas included. Each costs a few microseconds and some hundred
+# bytes until it runs, so what is read can hold up nobody for long.
+MAX_TOKENS = 200_000
+
+# What most literals but strings are.
+_SMALL_NUMBERS = {str(number): number for number in range(101)}
+_WORDS = {"true": True, "false": False, "null": None}
+_SIGNS = frozenset(["-", "+", "NOT"])
+
+
+class Sign(msgspec.Struct, gc=False):
+    """A unary operator that waits for its operand."""
+
+    at: int
+    operator: str
+    outer: Sign | Joined | None
+    """What waits for this one."""
+    level: int = UNARY_LEVEL
+
+    def fold(self, operand: Expression) -> Expression:
+        return Unary(self.at, self.operator, operand)
+
+
+class Joined(msgspec.Struct, gc=False):
+    """Operands and operators of one level, waiting for the last operand."""
+
+    links: list[Any]
+    """By threes: an operand, the operator behind it, and the operator's token."""
+    level: int
+    outer: Sign | Joined | None
+    """What waits for this one."""
+
+    def fold(self, operand: Expression) -> Expression:
+        links = self.links
+        if len(links) == 3:
+            first, operator, at = links
+            return Chain(first.at, (first, operand), (operator,), (at,))
+        return Chain(links[0].at, (*links[::3], operand), tuple(links[1::3]), tuple(links[2::3]))
+
+
+class Bracket(msgspec.Struct, gc=False):
+    """A bracket that is open, with what is inside it so far."""
+
+    kind: str
+    """function, call, calc, index, or the bracket itself."""
+    closing: str
+    at: int
+    around: Bracket | None
+    """The bracket around it."""
+    waiting: Sign | Joined | None
+    """The operator before it, which waits for it."""
+    items: list[Expression] | None
+    """None where there is one item, and no comma after it."""
+    keys: dict[str, int] | None = None
+    """Keys, in order, with the tokens they stand at; None where the items have no keys."""
+    site: int = 0
+    """For a CALL, its number in the text."""
+    way: tuple[Expression, list[Member | Index]] | None = None
+    """For an index, what it leads into and the steps so far."""
+    tries: bool = False
+    """For a CALL, whether TRY stands before it."""
+
+
+class ExpressionParser:
+    """Reads the expressions of one text, one after the other."""
+
+    __slots__ = ("deepest", "depth", "i", "max_nesting", "room", "sites", "suspends", "tokens")
+
+    def __init__(self, source: str, max_nesting: int, room: int) -> None:
+        self.tokens = cut(source, room)
+        self.room = max(0, room - len(self.tokens))
+        """How many tokens its formulas may have."""
+        self.i = 0
+        self.max_nesting = max_nesting
+        self.depth = 0
+        self.deepest = 0
+        self.sites = 0
+        self.suspends = 0
+        """CALLs and NOWs in the expression read last."""
+
+    def expect(self, token: str, wanted: str) -> None:
+        if self.tokens[self.i] != token:
+            raise self.unexpected(self.i, wanted)
+        self.i += 1
+
+    def deeper(self, at: int) -> None:
+        """Count one more level, which begins here."""
+        self.depth += 1
+        if self.depth > self.deepest:
+            self.deepest = self.depth
+            if self.depth > self.max_nesting:
+                raise LimitExceeded(
+                    f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
+                )
+
+    def unexpected(self, at: int, wanted: str) -> PlacedError:
+        if self.tokens[at] == CUT_SHORT:
+            words = f"the script has more than {MAX_TOKENS} words, signs and comments"
+            return LimitExceeded(words, at, hint="give it long lists as variables")
+        return unexpected(self.tokens, at, wanted)
+
+    def expression(self, wanted: str, *, ends: bool = False) -> Expression:
+        """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error.
+
+        With `ends` it ends with the first bracket that closes, whatever follows. Nearly all the time of reading a
+        script is spent here, so this is one loop over local names.
+        """
+        tokens = self.tokens
+        i = start = self.i
+        self.suspends = 0
+        # The innermost bracket that is open, and the last operator inside it, which waits for an operand.
+        around: Bracket | None = None
+        waiting: Sign | Joined | None = None
+        # What an index leads into that has just been read, and the steps up to it.
+        way: tuple[Expression, list[Member | Index]] | None = None
+        operand: Expression
+        while True:
+            # An operand is due at i.
+            at, token = i, tokens[i]
+            first = token[0]
+            i += 1
+            if first in NAME_START and token not in KEYWORDS and tokens[i] != "(":
+                operand = Name(at, token)
+            elif token in _SMALL_NUMBERS:
+                operand = Literal(at, _SMALL_NUMBERS[token], "number")
+            elif (first == '"' and len(token) > 1) or first in DIGITS or token in _WORDS:
+                operand = self.literal(at, token)
+            elif token in _SIGNS:
+                self.deeper(at)
+                waiting = Sign(at, token, waiting)
+                continue
+            else:
+                bracket = self.open(at, around, waiting)
+                if bracket is None:
+                    raise self.unexpected(at, wanted if at == start else f"a value after {tokens[at - 1]}")
+                i = self.i
+                if tokens[i] != bracket.closing or bracket.items is None:
+                    around, waiting = bracket, None
+                    if bracket.keys is not None:
+                        i = self.key(i, bracket, bracket.keys)
+                    continue
+                operand = self.close(bracket, i)
+                i = self.i
+                if ends and around is None:
+                    return operand
+
+            # What stands after an operand says what becomes of it.
+            while True:
+                if way is not None or LEVELS.get(tokens[i]) == ACCESS_LEVEL:
+                    into = self.go_into(i, operand, way, around, waiting)
+                    i, way = self.i, None
+                    if isinstance(into, Bracket):
+                        around, waiting = into, None
+                        break
+                    operand = into
+                token = tokens[i]
+                level = LEVELS.get(token, 0)
+                if waiting is not None and waiting.level > level:
+                    operand, waiting = self.fold(operand, waiting, level)
+                if level:
+                    if waiting is not None and waiting.level == level:
+                        assert type(waiting) is Joined
+                        waiting.links.extend((operand, token, i))
+                    else:
+                        waiting = Joined([operand, token, i], level, waiting)
+                    i += 1
+                    break
+
+                # No operator follows: the innermost bracket goes on or closes, or the expression is over.
+                if around is None:
+                    self.i = i
+                    return operand
+                inner = self.end_item(around, operand, i)
+                i = self.i
+                if inner is None:
+                    break
+                operand = inner
+                waiting, way, around = around.waiting, around.way, around.around
+                if ends and around is None:
+                    return operand
+
+    def fold(
+        self, operand: Expression, waiting: Sign | Joined | None, level: int
+    ) -> tuple[Expression, Sign | Joined | None]:
+        """Give an operand to whatever waits for it and binds tighter than this level."""
+        while waiting is not None and waiting.level > level:
+            operand = waiting.fold(operand)
+            self.depth -= waiting.level == UNARY_LEVEL
+            waiting = waiting.outer
+        return operand, waiting
+
+    def go_into(
+        self,
+        at: int,
+        operand: Expression,
+        way: tuple[Expression, list[Member | Index]] | None,
+        around: Bracket | None,
+        waiting: Sign | Joined | None,
+    ) -> Expression | Bracket:
+        """Read the steps into a value that begin here, or go on behind an index; gives the bracket where one opens."""
+        if way is None:
+            # `(a.b).c` is the same as `a.b.c`.
+            way = (operand.target, list(operand.steps)) if type(operand) is Access else (operand, [])
+        target, steps = way
+        tokens = self.tokens
+        while tokens[at] == ".":
+            at += 1
+            if tokens[at][0] not in NAME_START:
+                raise self.unexpected(at, "a name after .")
+            steps.append(Member(at, tokens[at]))
+            at += 1
+        self.i = at
+        if tokens[at] != "[":
+            return Access(target.at, target, tuple(steps))
+        self.i = at + 1
+        self.deeper(at + 1)
+        return Bracket("index", "]", at + 1, around, waiting, None, way=way)
+
+    def end_item(self, bracket: Bracket, operand: Expression, at: int) -> Expression | None:
+        """Put an operand into its bracket: what that was, where it closes here, and None where another item follows."""
+        token, closing = self.tokens[at], bracket.closing
+        if bracket.items is None:
+            if token != closing:
+                raise self.unexpected(at, f"an operator or {closing}")
+            self.i = at + 1
+            self.depth -= 1
+            if bracket.way is not None:
+                bracket.way[1].append(Index(bracket.at, operand))
+            return operand
+        bracket.items.append(operand)
+        if token == ",":
+            at += 1
+            if self.tokens[at] != closing:
+                self.i = at if bracket.keys is None else self.key(at, bracket, bracket.keys)
+                return None
+        elif token != closing:
+            raise self.unexpected(at, f"an operator, a comma or {closing}")
+        return self.close(bracket, at)
+
+    def literal(self, at: int, token: str) -> Literal:
+        """A string, a number, or a word that is a value."""
+        if token[0] == '"':
+            value = token[1:-1] if "\\" not in token and token.isprintable() else self.string(at)
+            return Literal(at, value, "string")
+        if token in _WORDS:
+            return Literal(at, _WORDS[token], "null" if token == "null" else "boolean")
+        number = read_number(token)
+        if number == math.inf:
+            raise NumberRange("the number is too large for a double", at)
+        return Literal(at, number, "number")
+
+    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket | None:
+        """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
+        token = self.tokens[at]
+        self.i = at + 1
+        match token:
+            case "{":
+                bracket = Bracket("{", "}", at, around, waiting, [], {})
+            case "[":
+                bracket = Bracket("[", "]", at, around, waiting, [])
+            case "(":
+                bracket = Bracket("(", ")", at, around, waiting, None)
+            case "CALL":
+                bracket = self.open_call(at + 1, around, waiting)
+            case "TRY":
+                self.expect("CALL", "CALL after TRY")
+                bracket = self.open_call(at + 2, around, waiting)
+                bracket.tries = True
+            case "CALC":
+                self.begin_calc()
+                bracket = Bracket("calc", "}", at, around, waiting, [], {})
+            case _ if token[0] in NAME_START and token not in KEYWORDS:
+                # A parenthesis follows.
+                self.i = at + 2
+                self.suspends += token == "NOW"
+                bracket = Bracket("function", ")", at, around, waiting, [])
+            case _:
+                return None
+        self.deeper(bracket.at)
+        return bracket
+
+    def close(self, bracket: Bracket, end: int) -> Expression:
+        """What a bracket was that has items, once it closes at `end`; goes on behind it."""
+        self.i = end + 1
+        self.depth -= 1
+        kind, at, items, keys = bracket.kind, bracket.at, tuple(bracket.items or ()), bracket.keys
+        if kind == "function":
+            return Function(at, self.tokens[at], items)
+        if keys is None:
+            return ListOf(at, items)
+        if kind == "call":
+            ats = tuple(keys.values())
+            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), ats, items, bracket.tries)
+        variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
+        return variables if kind == "{" else self.close_calc(at, variables)
+
+    def key(self, at: int, bracket: Bracket, keys: dict[str, int]) -> int:
+        """Read a key and its colon, or refuse one that is none or is there already."""
+        key = self.tokens[at]
+        if key[0] not in NAME_START:
+            if bracket.kind == "call":
+                raise self.unexpected(at, "an argument's name or }")
+            if not is_string(key):
+                raise self.unexpected(at, "a key or }")
+            key = self.string(at)
+        if key in keys:
+            raise DuplicateKey(f"{key} is given twice", at, hint="keep one of the two")
+        keys[key] = at
+        if self.tokens[at + 1] != ":":
+            raise self.unexpected(at + 1, f": after {key}")
+        return at + 2
+
+    def open_call(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket:
+        """Open the bracket of a CALL whose tool's name stands here."""
+        name = self.tokens[at]
+        if name in KEYWORDS or name[0] not in NAME_START:
+            raise self.unexpected(at, "a tool's name after CALL")
+        if self.tokens[at + 1] != "{":
+            raise self.unexpected(at + 1, f"{{ after CALL {name}")
+        self.i = at + 2
+        self.suspends += 1
+        site = self.sites
+        self.sites = site + 1
+        return Bracket("call", "}", at, around, waiting, [], {}, site)
+
+    def begin_calc(self) -> None:
+        """Read a CALC from behind its keyword up to the bracket of its variables."""
+        wanted = 'CALC { formula: "…", vars: {…} }'
+        for token in ("{", "formula", ":"):
+            self.expect(token, wanted)
+        if not is_string(self.tokens[self.i]):
+            raise self.unexpected(self.i, wanted)
+        self.i += 1
+        for token in (",", "vars", ":", "{"):
+            self.expect(token, wanted)
+
+    def close_calc(self, at: int, variables: ObjectOf) -> Calc:
+        if self.tokens[self.i] == ",":
+            self.i += 1
+        self.expect("}", "} at the end of CALC")
+        formula_at = at + 4
+        text = self.string(formula_at)
+        return Calc(at, formula_at, text, self.formula(text, formula_at), variables)
+
+    def formula(self, text: str, at: int) -> Expression:
+        """Read the formula of a CALC: numbers, names, and arithmetic between them."""
+        try:
+            parser = ExpressionParser(text, MAX_FORMULA_NESTING, self.room)
+            formula = parser.expression("a formula")
+            if parser.tokens[parser.i] != END:
+                raise parser.unexpected(parser.i, "an operator or the end of the formula")
+        except PlacedError as error:
+            error.fact = f"in the formula: {error.fact}"
+            error.at = at
+            raise
+        self.room = parser.room
+        if not all(map(_is_arithmetic, inside(formula))):
+            raise ParseError(
+                "a formula holds numbers, names, parentheses and + - * / % only",
+                at,
+                hint="write anything else as an ordinary expression, outside CALC",
+            )
+        return formula
+
+    def string(self, at: int) -> str:
+        try:
+            return read_string(self.tokens[at])
+        except ValueError as problem:
+            raise LexError(str(problem), at) from None
+
+
+def _is_arithmetic(node: Expression) -> bool:
+    return (
+        (type(node) is Literal and type(node.value) in (int, float))
+        or type(node) is Name
+        or (type(node) is Unary and node.operator != "NOT")
+        or (type(node) is Chain and LEVELS[node.operators[0]] >= LEVELS["+"])
+    )
