@@ -56,3 +56,25 @@ def test_two_threads_may_ask_first(tmp_path: Path):
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path
     )
     assert told.stdout == "{7}\n"
+
+
+def test_a_door_hands_out_what_it_names_and_loads_it_then(tmp_path: Path):
+    """The names are written once, for type checkers. A vocabulary is handed out as a module, like by any package."""
+    room = tmp_path / "hall"
+    room.mkdir()
+    (room / "chairs.py").write_text("class Chair: ...\n")
+    (room / "words.py").write_text("seat = 'a seat'\n")
+    (room / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\n\nfrom lastword.lazily import open_door\n\n"
+        "if TYPE_CHECKING:\n    from hall import words as words\n    from hall.chairs import Chair as Chair\n"
+        "else:\n    __getattr__ = open_door(__name__)\n"
+    )
+    program = (
+        "import sys, hall; print('hall.chairs' in sys.modules, hasattr(hall, 'table'), hasattr(hall, 'words'))\n"
+        "print(hall.Chair.__name__, hall.Chair is vars(hall)['Chair'])\n"
+        "from hall import words; print(words.seat)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path
+    )
+    assert told.stdout.split("\n")[:3] == ["False False False", "Chair True", "a seat"]

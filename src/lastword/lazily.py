@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dis import get_instructions
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -25,12 +26,17 @@ def load_later(name: str, *, extra: str | None = None) -> ModuleType:
     return _Later(name)
 
 
-def open_door(room: str, **modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a room's door: the names that others may use, by the module of the room that has them.
+def open_door(room: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a room's door, called there: what the door imports for type checkers is what others may use.
 
     A name is loaded with its module when it is first asked for, so a program pays only for what it uses of a room.
     """
-    places = {name: f"{room}.{module}" for module, names in modules.items() for name in names.split()}
+    places: dict[str, str] = {}
+    for step in get_instructions(sys._getframe(1).f_code):  # In the code, so also where no source is shipped.
+        if step.opname == "IMPORT_NAME":
+            module = step.argval
+        elif step.opname == "IMPORT_FROM" and module != room:  # A vocabulary is a module, which Python finds itself.
+            places[step.argval] = module
 
     def load(name: str) -> Any:
         if name not in places:

@@ -13,9 +13,4 @@ if TYPE_CHECKING:
     from lastword.author.tool_tests import run_tool_tests as run_tool_tests
     from lastword.author.tool_tests import tool_beside as tool_beside
 else:
-    __getattr__ = open_door(
-        __name__,
-        assistant_tool="AssistantTool TestApproval TestExecute",
-        scaffold="NewTool",
-        tool_tests="Checked run_tool_tests tool_beside",
-    )
+    __getattr__ = open_door(__name__)

@@ -33,17 +33,4 @@ if TYPE_CHECKING:
     from lastword.call.stopping import Stopped as Stopped
     from lastword.call.stopping import stop as stop
 else:
-    __getattr__ = open_door(
-        __name__,
-        background="Background running_loop",
-        changes="Undone last_changed take_back",
-        desk="wait_for_answer",
-        door="Door",
-        events="Answered Asked DeniedByRule Event Finished Printed QuestionAnswered QuestionAsked Reported "
-        "RunFinished RunStarted Started",
-        hearing="Hearing",
-        questions="OnQuestion handler_for",
-        recovery="Decision",
-        setting="Limits Setting",
-        stopping="Stopped stop",
-    )
+    __getattr__ = open_door(__name__)

@@ -30,10 +30,4 @@ if TYPE_CHECKING:
     from lastword.card.text import shortened as shortened
     from lastword.card.text import visible as visible
 else:
-    __getattr__ = open_door(
-        __name__,
-        delta="difference put_in",
-        draft="Draft answer_of read_arguments read_value",
-        face="Face SecondAct called entry_of question_view summary_of",
-        text="fold_of in_one_line literal one_line script_line script_origin shortened visible",
-    )
+    __getattr__ = open_door(__name__)

@@ -53,8 +53,4 @@ if TYPE_CHECKING:
     from lastword.config.settings import ServerConfig as ServerConfig
     from lastword.config.settings import read_text as read_text
 else:
-    __getattr__ = open_door(
-        __name__,
-        loader="FILE MCP_NAME READ check_person load trusted",
-        settings="Config EditorConfig McpConfig PeopleConfig PresetConfig PresetLimits ServerConfig read_text",
-    )
+    __getattr__ = open_door(__name__)

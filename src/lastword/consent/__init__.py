@@ -75,14 +75,4 @@ if TYPE_CHECKING:
     from lastword.consent.outcome import in_words as in_words
     from lastword.consent.outcome import size_in_words as size_in_words
 else:
-    __getattr__ = open_door(
-        __name__,
-        answer="ALLOWED Answerer CLOSED DENIED GrantTerms MAX_SETTLED People SCOPE_WORDS SECOND Scope Seal "
-        "Standing UserAction answerer_of holding_words named person read_answerer sign until_words",
-        approval="ALLOW ApprovalRequest Approver Author CANCEL DENY MASK NOWHERE Whence as_counted hide is_large "
-        "keep_secrets mask seal unhidden why_void",
-        call="ACTING AUTO Auto Call Decider Forbidden Granted LiveCall LiveRun NOBODY Nobody PERSON Person "
-        "Phase Preset Ruled Stoppable WAIVED Waived",
-        outcome="Approval IN_A_WORD Kept Kind Outcome STOPPED clean_alt clean_name denied denied_before "
-        "handed_over_outcome in_words size_in_words",
-    )
+    __getattr__ = open_door(__name__)

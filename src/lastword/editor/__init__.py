@@ -34,15 +34,4 @@ if TYPE_CHECKING:
     from lastword.editor.tools import EDITOR_TOOLS as EDITOR_TOOLS
     from lastword.editor.tools import editor_tools as editor_tools
 else:
-    __getattr__ = open_door(
-        __name__,
-        diff="DiffLine DrawnOnce FileDiff KEPT_FROM_CHARACTERS Row diff_of unified",
-        encoding="decode",
-        paths="PATHS folded",
-        private="Privacy",
-        project="ProjectEditor",
-        provider="Change LintError MAX_FILE_BYTES Operation Preview ProjectProvider ScriptEditorProvider folder_of",
-        recording="RecordingEditor SealedEditor changed_bytes still_current",
-        reversal="fold undo",
-        tools="EDITOR_TOOLS editor_tools",
-    )
+    __getattr__ = open_door(__name__)

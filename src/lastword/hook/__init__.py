@@ -39,12 +39,4 @@ if TYPE_CHECKING:
     from lastword.hook.keys import WORDS as WORDS
     from lastword.hook.keys import AgentKeys as AgentKeys
 else:
-    __getattr__ = open_door(
-        __name__,
-        acting="FOLDER",
-        addresses="agents_tool agents_tools",
-        agents="AGENTS Agent CLAUDE",
-        contract="Allowed HookInput",
-        installing="HookChange Hooks InstalledHook is_denial probe_for settings_file",
-        keys="AgentKeys SAYS WORDS",
-    )
+    __getattr__ = open_door(__name__)

@@ -40,14 +40,4 @@ if TYPE_CHECKING:
     from lastword.journal.tool_questions import standing_questions as standing_questions
     from lastword.journal.tool_questions import write_answer as write_answer
 else:
-    __getattr__ = open_door(
-        __name__,
-        journal="Clock Journal",
-        queue="asker_of attending does_live is_attended",
-        records="ASKED LIFE_KINDS Life NotAsked answer_key back_key burn_key content_of data_of handover_in_words "
-        "read_answer stop_key value_of",
-        sessions="is_visible open_as open_default_journal open_journal",
-        stories="cut timeline",
-        tool_questions="ANSWERED StandingQuestion answer_from_elsewhere how put_down question_answer_key "
-        "read_given_answer standing_questions write_answer",
-    )
+    __getattr__ = open_door(__name__)

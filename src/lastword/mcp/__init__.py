@@ -45,14 +45,4 @@ if TYPE_CHECKING:
     from lastword.mcp.server_trust import marked as marked
     from lastword.mcp.tool_server import ToolServer as ToolServer
 else:
-    __getattr__ = open_door(
-        __name__,
-        client_records="connected_clients",
-        configured_servers="Inspection McpServer McpServers counted",
-        gateway="Gateways",
-        permission_tool="PermissionServer",
-        secrets="SecretFile sealing_key write_private write_whole",
-        server_files="JsonSettings ServerEntries servers_in",
-        server_trust="Pins check_server_name marked",
-        tool_server="ToolServer",
-    )
+    __getattr__ = open_door(__name__)

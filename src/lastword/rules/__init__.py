@@ -78,22 +78,4 @@ if TYPE_CHECKING:
     from lastword.rules.second_step import why_no_step as why_no_step
     from lastword.rules.wording import call_words as call_words
 else:
-    __getattr__ = open_door(
-        __name__,
-        agent_settings="SETTINGS projects_started_in",
-        client_files="gateways_folder",
-        counting="Account STREAM account_of_day last_day last_use next_use utc_day",
-        deciding="Decision Explanation NO_KEY ONLY_EXACT by_keys decide explained key_of miss_words why_keyless",
-        granting="GrantOffer GrantPast answer_elsewhere covered_before folder_beside folder_elsewhere grant_of "
-        "granted_words offer_for settled_by why_not_given",
-        grants="GRANTED Grant GrantWho end_session_grants granted_entry how_long_words is_path left_words living "
-        "nearest_grant outdated revoke revoke_all seen_grants terms_words waited_before whose_words why_over",
-        guarded="GuardedFile",
-        layers="load_policy",
-        paths="reads_two_ways",
-        places="PolicyPlaces places_around places_for",
-        policy="Policy folder_for speaks_of why_not_summed",
-        rule="PolicyRule Saying",
-        second_step="FIRST_CALLS GrantChoice SeenStep step_of why_no_step",
-        wording="call_words",
-    )
+    __getattr__ = open_door(__name__)

@@ -59,20 +59,4 @@ if TYPE_CHECKING:
     from lastword.script.static_plan import plan as plan
     from lastword.script.static_plan import plan_text as plan_text
 else:
-    __getattr__ = open_door(
-        __name__,
-        builtins="BUILTINS",
-        checker="check",
-        errors="CallFailed PlacedError",
-        grammar="script_grammar",
-        lexer="cut find_token",
-        machine="Machine Result",
-        nodes="Calc CallNode Do Function Name Script Statement Stop inside",
-        parser="parse",
-        printer="format_script",
-        prompt="CHARACTERS_PER_TOKEN MAX_STATE TOKEN_BUDGET example_calls script_prompt script_reference",
-        redaction="Concealed NOT_KEPT conceal scrub",
-        runtime="Host ScriptLimits Site Tool aside",
-        signatures="Signature SignatureParameter Signatures",
-        static_plan="Argument Step plan plan_text",
-    )
+    __getattr__ = open_door(__name__)

@@ -45,17 +45,4 @@ if TYPE_CHECKING:
     from lastword.server.upstream import ChangingUpstream as ChangingUpstream
     from lastword.server.upstream import HttpUpstream as HttpUpstream
 else:
-    __getattr__ = open_door(
-        __name__,
-        api_types="ErrorBody Refusal",
-        app="build_app",
-        auth="Tokens is_loopback",
-        completion="Completion",
-        conversations="Conversations EndedUnused",
-        http_server="Serving",
-        middleware="EventStream Middleware Stopping read_body",
-        model_server="Abilities ModelNames Upstream",
-        reply="is_script",
-        server_limits="ServerLimits",
-        upstream="ChangingUpstream HttpUpstream",
-    )
+    __getattr__ = open_door(__name__)

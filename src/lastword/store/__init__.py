@@ -34,13 +34,4 @@ if TYPE_CHECKING:
     from lastword.store.private_files import sync_names as sync_names
     from lastword.store.sqlite import SqliteStore as SqliteStore
 else:
-    __getattr__ = open_door(
-        __name__,
-        address="StoreAddress default_path open_store",
-        chain="Entry Head Record",
-        contract="PAGE_RECORDS Behind Pruned ReadOnlyGuard Store read_only_guard refuse_if_watched",
-        exports="copy_store export verify_export",
-        memory="MemoryStore",
-        private_files="DEFAULT_FILE data_folder is_held make_private open_to_read sync_names",
-        sqlite="SqliteStore",
-    )
+    __getattr__ = open_door(__name__)

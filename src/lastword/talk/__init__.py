@@ -47,21 +47,4 @@ if TYPE_CHECKING:
     from lastword.talk.tour import remove_tour as remove_tour
     from lastword.talk.trial import try_model as try_model
 else:
-    __getattr__ = open_door(
-        __name__,
-        apiclient="Api ApiError ConnectionLost Wire decode read_all read_stream refusal_of",
-        bounds="Ended used_in_words",
-        constraint="tool_request_grammar tool_request_schema",
-        feedback="PROGRAM",
-        heard="Forgotten Heard Outgrown Repairing Retrying Said Thought",
-        httpwire="HttpWire",
-        inprocess="InProcessWire alive",
-        kept_model="KeptModel keep_model read_kept_model",
-        model_choice="ModelChoice choose_model usual_protocol",
-        presets="ResolvedPreset find_preset resolve_presets",
-        rehearsal="NAME NOTE",
-        repetition="WENT_BACK",
-        satellite="Satellite TOOLS_USED",
-        tour="add_tour note_tool remove_tour",
-        trial="try_model",
-    )
+    __getattr__ = open_door(__name__)

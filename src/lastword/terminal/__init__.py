@@ -28,14 +28,4 @@ if TYPE_CHECKING:
     from lastword.terminal.tty import wrap as wrap
     from lastword.terminal.window import Window as Window
 else:
-    __getattr__ = open_door(
-        __name__,
-        approver="Look",
-        card_dialogue="CardDialogue",
-        card_layout="PROMPT",
-        chat="TerminalChat",
-        composer="Composer LineComposer PipeComposer PlainComposer",
-        progress="Progress attend terminal_approver",
-        tty="fitted is_dumb is_interactive settle wrap",
-        window="Window",
-    )
+    __getattr__ = open_door(__name__)

@@ -30,15 +30,4 @@ if TYPE_CHECKING:
     from lastword.tools.tool import Tool as Tool
     from lastword.tools.trust import Trust as Trust
 else:
-    __getattr__ = open_door(
-        __name__,
-        context="ToolContext",
-        folder="Loading ToolFolder Toolbox Unagreed",
-        foreign="manifest_from tool_id",
-        manifest="Effect Manifest Parameter ToolKey",
-        registry="ToolRegistry",
-        questions="QuestionAnswer ToolQuestion",
-        state="State StateOwner",
-        tool="Tool",
-        trust="Trust",
-    )
+    __getattr__ = open_door(__name__)

@@ -48,15 +48,4 @@ if TYPE_CHECKING:
     from lastword.web.page_gate import find_joinable as find_joinable
     from lastword.web.page_gate import open_browser as open_browser
 else:
-    __getattr__ = open_door(
-        __name__,
-        assistant="AssistantSetup",
-        call_item="CallItemBuilder",
-        card_view="card_of",
-        conversation_list="begins_session left_unfinished open_last",
-        history="calls_of",
-        model_form="ModelForm",
-        other_sessions="programs_called",
-        page="PageApp PageSetup open_page",
-        page_gate="JoinFile JoinableServer NoBrowser PageGate PageRecord find_joinable open_browser",
-    )
+    __getattr__ = open_door(__name__)

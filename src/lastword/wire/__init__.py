@@ -21,8 +21,4 @@ if TYPE_CHECKING:
     from lastword.wire.sse import write_event as write_event
     from lastword.wire.sse import write_retry as write_retry
 else:
-    __getattr__ = open_door(
-        __name__,
-        protocol="NotARequest Opening ToolRequest Why parse_arguments parse_tool_request result_message",
-        sse="EventReader EventTooLarge MEDIA SentEvent read_events write_comment write_event write_retry",
-    )
+    __getattr__ = open_door(__name__)

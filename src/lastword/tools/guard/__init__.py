@@ -26,9 +26,4 @@ if TYPE_CHECKING:
     from lastword.tools.guard.observations import changed_files as changed_files
     from lastword.tools.guard.observations import changed_state as changed_state
 else:
-    __getattr__ = open_door(
-        __name__,
-        ancestry="MARKER given_above host_name is_below is_in_folder_above mark note_agent refuse_below",
-        audit_hook="Guard note_state",
-        observations="MAX_OBSERVATIONS Observation Observations changed_files changed_state",
-    )
+    __getattr__ = open_door(__name__)
