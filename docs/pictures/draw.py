@@ -19,8 +19,7 @@ from rich.text import Text
 from lastword import Session, ToolRegistry, UserAction
 from lastword.card import Face
 from lastword.consent.approval import ApprovalRequest
-from lastword.editor import ScriptEditorProvider
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor, ScriptEditorProvider
 from lastword.terminal import card_layout
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.tool import Tool

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from lastword.talk import tool_request_grammar, tool_request_schema
     from lastword.tools import Manifest, Parameter, Tool, ToolContext, ToolRegistry
     from lastword.tools.content import Audio, File, Image, Text, ToolResult
+    from lastword.tools.context import StateMetadata
     from lastword.tools.questions import Closed, Declined, Given, ToolQuestion
     from lastword.tools.registry import ToolChanged, tool
-    from lastword.tools.state import StateMetadata
     from lastword.wire import NotARequest, ToolRequest, parse_tool_request
 
 __version__ = "0.4.0.dev0"
@@ -80,7 +80,7 @@ _ROOMS = {
     "ScriptEditorProvider": "editor",
     "Session": "session",
     "Started": "call",
-    "StateMetadata": "tools.state",
+    "StateMetadata": "tools.context",
     "Text": "tools.content",
     "Tool": "tools",
     "ToolChanged": "tools.registry",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from workbench import Workbench
 
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
 
 
 @pytest.fixture

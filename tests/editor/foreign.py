@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from lastword.editor.edits import insert, replace
-from lastword.editor.provider import LintError, Operation
+from lastword.editor import LintError, Operation
+from lastword.editor.text import insert, replace
 
 
 class ForeignEditor:

@@ -1,4 +1,4 @@
-"""Run by test_kill_undo.py: forks sessions, one for each line on stdin, and reports how each of them died.
+"""Run by test_kill.py: forks sessions, one for each line on stdin, and reports how each of them died.
 
 A session makes one approved call that changes two files, with its journal on disk, and then waits to be killed. It says
 its process id just before the call.
@@ -13,8 +13,7 @@ from pathlib import Path
 
 from lastword import Session, ToolRegistry, open_journal
 from lastword.consent import Outcome
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
+from lastword.editor import ProjectEditor, editor_tools
 from lastword.testing import FixedApprover
 
 # Small: then the time goes into the disk, which is where the kills shall fall.

@@ -9,7 +9,7 @@ import itertools
 import os
 import sys
 
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
 
 SIZE = 200_000
 

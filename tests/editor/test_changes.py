@@ -16,9 +16,7 @@ from lastword import Session, ToolRegistry
 from lastword.call import changes, take_back
 from lastword.call.changes import ChangeLog
 from lastword.consent import Call
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import Change, ProjectProvider, ScriptEditorProvider
-from lastword.editor.recording import SealedEditor
+from lastword.editor import Change, ProjectEditor, ProjectProvider, ScriptEditorProvider, SealedEditor
 from lastword.errors import Conflict, LastWordError, SessionError, StoreError
 from lastword.journal import Journal, data_of
 from lastword.store import Entry, MemoryStore

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor import compare, diff
-from lastword.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
-from lastword.editor.edits import count_lines, lines_of
-from lastword.editor.provider import Preview
+from lastword.editor import FileDiff, Preview, Row, compare, diff, diff_of, unified
+from lastword.editor.diff import MAX_DIFF_LINES
+from lastword.editor.edit_plan import EditStep, summary
+from lastword.editor.text import count_lines, lines_of
 from requirements import requirement
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).flatmap(
@@ -147,14 +147,9 @@ def test_a_long_diff_folds_and_says_what_is_not_shown():
 
 def test_a_batch_is_counted_in_one_line():
     """One card, all its files, and one line that counts them."""
-    previews = [
-        Preview("a.txt", "0", "a\n", "b\n"),
-        Preview("c.txt", None, None, "c\n"),
-        Preview("d.txt", "0", "d\n", None, "e.txt"),
-    ]
-    diffs = [diff_of(preview) for preview in previews]
-    assert summary(diffs) == "3 files, 2 lines added, 1 removed"
-    assert summary(diffs[:1]) == "1 file, 1 lines added, 1 removed"
+    steps = [EditStep("a.txt", "a\n", "b\n"), EditStep("c.txt", None, "c\n"), EditStep("d.txt", "d\n", None, "e.txt")]
+    assert summary(steps) == "3 files, 2 lines added, 1 removed"
+    assert summary(steps[:1]) == "1 file, 1 lines added, 1 removed"
 
 
 def shuffled(count: int, kinds: int, seed: int) -> str:
@@ -313,7 +308,7 @@ def test_the_same_change_of_another_file_is_another_diff():
 def test_a_text_is_cut_into_lines_whatever_the_block(text: str, block: int):
     """Cutting it in pieces is for the sake of others, and must not be seen."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lastword.editor.edits.BLOCK_CHARACTERS", block)
+        patch.setattr("lastword.editor.text.BLOCK_CHARACTERS", block)
         lines = lines_of(text)
     assert "".join(lines) == text
     assert all(line.endswith("\n") and "\n" not in line[:-1] for line in lines[:-1])

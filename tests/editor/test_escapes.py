@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import MAX_FILE_BYTES, LeftOut, Operation
+from lastword.editor import MAX_FILE_BYTES, Operation, ProjectEditor
+from lastword.editor.provider import LeftOut
 from lastword.errors import Conflict, EditError, PathRefused
 from requirements import requirement
 

@@ -6,18 +6,9 @@ from pathlib import Path
 import pytest
 from trees import tree
 
-from lastword.editor.findings import MAX_FINDINGS
-from lastword.editor.lint import (
-    Linter,
-    command_linter,
-    default_linters,
-    fixed_python,
-    script_linter,
-    text_linter,
-)
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import LintError
-from lastword.editor.recording import RecordingEditor
+from lastword.editor import LintError, ProjectEditor, RecordingEditor
+from lastword.editor.lint import Linter, command_linter, default_linters, fixed_python, script_linter, text_linter
+from lastword.editor.provider import MAX_FINDINGS
 from lastword.errors import EditError
 from lastword.script import Signature
 from lastword.tools.guard import Guard

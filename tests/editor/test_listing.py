@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lastword.editor.folder import Folder
-from lastword.editor.listing import list_project
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
+from lastword.editor.project_files import list_project
+from lastword.editor.project_folder import Folder
 from requirements import requirement
 
 FILES = ["a.py", "b.log", "!odd", "[b", "build/out.o", "build/keep/c.py", "src/a.py", "src/b.log", "src/build/x"]

@@ -18,12 +18,10 @@ from lastword import Session
 from lastword.call import Limits
 from lastword.card import Face
 from lastword.card import face as card_face
-from lastword.editor.changing import Deleting, Writing
-from lastword.editor.findings import Findings
+from lastword.editor import LintError, ProjectEditor
+from lastword.editor.file_change import Deleting, Writing
 from lastword.editor.lint import Sources
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import LintError
-from lastword.editor.tools import planning
+from lastword.editor.provider import Findings
 from lastword.testing import FixedApprover
 from lastword.web import card_of
 from requirements import requirement
@@ -169,7 +167,7 @@ async def test_more_files_than_can_be_fixed_at_once_are_refused_before_the_first
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Five thousand processes later the card would be too late for anybody."""
-    monkeypatch.setattr(planning, "MAX_FILES", 2)
+    monkeypatch.setattr("lastword.editor.edit_plan.MAX_FILES", 2)
     for number in range(3):
         (folder / "src" / f"{number}.py").write_text("import os\n\nprint(1)\n")
     editor = Fixing(folder)

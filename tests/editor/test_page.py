@@ -10,8 +10,7 @@ import pytest
 from lastword import ProjectEditor, ToolRegistry, check, editor_tools
 from lastword.call import changes
 from lastword.config import load
-from lastword.editor import diff, lint
-from lastword.editor.provider import MAX_FILE_BYTES
+from lastword.editor import MAX_FILE_BYTES, diff, lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
 

@@ -14,11 +14,8 @@ from lastword import Preset, Session, ToolRegistry
 from lastword.cli import DONE, FAILED, WRONG_USAGE, run
 from lastword.config import load
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.editor.paths import folded
-from lastword.editor.private import PRIVATE, Privacy
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import ProjectProvider, ScriptEditorProvider
-from lastword.editor.recording import SealedEditor
+from lastword.editor import Privacy, ProjectEditor, ProjectProvider, ScriptEditorProvider, SealedEditor, folded
+from lastword.editor.project_files import PRIVATE
 from lastword.errors import EditError
 from lastword.journal import Journal
 from lastword.store import Entry, MemoryStore

@@ -10,10 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import tree
 
-from lastword.editor.encoding import BOM, decode, encode
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import MAX_FILE_BYTES, Preview, ProjectProvider, ScriptEditorProvider
-from lastword.editor.recording import RecordingEditor, SealedEditor, still_current
+from lastword.editor import (
+    MAX_FILE_BYTES,
+    Preview,
+    ProjectEditor,
+    ProjectProvider,
+    RecordingEditor,
+    ScriptEditorProvider,
+    SealedEditor,
+    decode,
+    still_current,
+)
+from lastword.editor.text import BOM, encode
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.values import digest
 from requirements import requirement

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor.project import ProjectEditor
-from lastword.editor.provider import MAX_FILE_BYTES, LeftOut
+from lastword.editor import MAX_FILE_BYTES, ProjectEditor
+from lastword.editor.provider import LeftOut
 from lastword.editor.search import Found, Match, search
 from lastword.errors import EditError
 from requirements import requirement

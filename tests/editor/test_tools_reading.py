@@ -12,9 +12,8 @@ from workbench import Workbench
 
 from lastword import Session, ToolRegistry
 from lastword.consent.outcome import MAX_MESSAGE
-from lastword.editor.listing import list_project
-from lastword.editor.provider import MAX_FILE_BYTES
-from lastword.editor.tools import EDITOR_TOOLS, editor_tools, reading, surveying
+from lastword.editor import EDITOR_TOOLS, MAX_FILE_BYTES, editor_tools, read_tools
+from lastword.editor.project_files import list_project
 from lastword.tools import Tool
 from requirements import requirement
 
@@ -101,7 +100,7 @@ async def test_a_long_file_is_refused_and_never_cut(bench: Workbench):
     assert "this is more than the 80,000 characters that are read at once" in words
     assert "with first_line and last_line: 1 to 800 fits" in words
     part = await bench.done("read_file", path="long.txt", last_line=800)
-    assert len(part.value) == reading.MAX_READ_CHARACTERS
+    assert len(part.value) == read_tools.MAX_READ_CHARACTERS
     assert part.message == part.value
     words = await bench.refused("read_file", path="long.txt", first_line=2, last_line=801, numbered=True)
     assert "2 to 771 fits" in words
@@ -184,7 +183,7 @@ async def test_files_are_listed_without_what_git_ignores(bench: Workbench):
 
 async def test_too_many_files_are_refused_with_the_folders_to_choose_from(bench: Workbench, monkeypatch):
     """A cut list would be taken for the whole project."""
-    monkeypatch.setattr(surveying, "MAX_LISTED", 2)
+    monkeypatch.setattr("lastword.editor.read_tools.MAX_LISTED", 2)
     (bench.folder / "src" / "b.py").write_text("")
     words = await bench.refused("list_files")
     assert "3 files; at most 2 are listed at once" in words

@@ -9,10 +9,9 @@ from workbench import Workbench
 
 from lastword import Session, ToolRegistry
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.editor.changing import Writing
-from lastword.editor.encoding import BOM
-from lastword.editor.provider import Preview
-from lastword.editor.tools import EDITOR_TOOLS, editor_tools, planning
+from lastword.editor import EDITOR_TOOLS, Preview, editor_tools
+from lastword.editor.file_change import Writing
+from lastword.editor.text import BOM
 from lastword.errors import EditError, SessionError
 from lastword.testing import ATTACKS, Attack, FixedApprover
 from lastword.values import digest
@@ -312,7 +311,7 @@ async def test_a_batch_that_names_an_unknown_action_does_not_fit(bench: Workbenc
 
 async def test_more_files_than_a_card_can_show_are_refused(bench: Workbench, monkeypatch):
     """A list that nobody reads is no consent."""
-    monkeypatch.setattr(planning, "MAX_FILES", 2)
+    monkeypatch.setattr("lastword.editor.edit_plan.MAX_FILES", 2)
     edits = [{"action": "write_file", "path": f"{n}.txt", "text": "x"} for n in range(3)]
     assert "3 files; at most 2 are shown on one card" in await bench.refused("edit_files", edits=edits)
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from lastword import Outcome, Session, ToolRegistry
 from lastword.call import Limits
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
+from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import Journal
 from lastword.testing import FixedApprover
 from lastword.testing.approvers import Answer

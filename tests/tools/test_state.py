@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from lastword import Session, StateMetadata, ToolRegistry
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.testing import memory_journal
-from lastword.tools.state import MAX_PROMPT_VALUE, State
+from lastword.tools.context import MAX_PROMPT_VALUE, State
 from lastword.values import canonical, equal
 from requirements import requirement
 from test_values import json_values

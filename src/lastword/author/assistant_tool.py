@@ -10,14 +10,16 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword.consent import ALLOWED, CLOSED, ApprovalRequest, UserAction
-from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolError, ToolLoadError, did_you_mean
 from lastword.journal import Journal
 from lastword.session import Session
 from lastword.tools import Loading, QuestionAnswer, Tool, ToolContext, ToolFolder, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.editor import ScriptEditorProvider
 
 
 class TestFunction:

@@ -70,34 +70,13 @@ class NewTool:
         )
 
     def _manifest(self) -> dict[str, Any]:
-        parameters: list[dict[str, Any]]
-        if self.editor:
-            parameters = [
-                {
-                    "name": "path",
-                    "type": "string",
-                    "description": "The file to change.",
-                    "schema": {"examples": ["a.txt"]},
-                },
-                {"name": "text", "type": "string", "description": "The line to add at its end."},
-            ]
-        else:
-            parameters = [
-                {
-                    "name": "name",
-                    "type": "string",
-                    "description": "Whom to greet.",
-                    "required": False,
-                    "schema": {"default": "world"},
-                }
-            ]
         manifest: dict[str, Any] = {
             "displayName": display_name(self.name),
             "id": self.name,
             "description": self.description,
             "icon": "pencil" if self.editor else "star",
             "color": "systemBlue",
-            "parameters": parameters,
+            "parameters": _OF_A_FILE if self.editor else _OF_A_GREETING,
             "requireApproval": self.approval,
             "autoApprove": False,
             "scriptEditorOnly": self.editor,
@@ -120,6 +99,20 @@ def display_name(name: str) -> str:
     """`tidy_notes` is Tidy Notes to people."""
     return " ".join(word.capitalize() for word in name.split("_") if word) or name
 
+
+_OF_A_FILE = (
+    {"name": "path", "type": "string", "description": "The file to change.", "schema": {"examples": ["a.txt"]}},
+    {"name": "text", "type": "string", "description": "The line to add at its end."},
+)
+_OF_A_GREETING = (
+    {
+        "name": "name",
+        "type": "string",
+        "description": "Whom to greet.",
+        "required": False,
+        "schema": {"default": "world"},
+    },
+)
 
 _FREE_CODE = '''"""{title}.
 

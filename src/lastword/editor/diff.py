@@ -14,14 +14,15 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import msgspec
 
 from lastword.editor.compare import EqualRun, compare
-from lastword.editor.edits import lines_of
-from lastword.editor.encoding import keep_newlines, uniform_newline
-from lastword.editor.provider import Preview
+from lastword.editor.text import keep_newlines, lines_of, uniform_newline
+
+if TYPE_CHECKING:
+    from lastword.editor.provider import Preview
 
 # The unchanged lines around a change, as in every diff that people know.
 CONTEXT_LINES = 3
@@ -170,12 +171,6 @@ class DrawnOnce(Generic[Made]):
 
 
 _KEPT = DrawnOnce(lambda preview: _diff(preview.path, preview.base, preview.proposed), KEPT_CHARACTERS)
-
-
-def summary(diffs: Sequence[FileDiff]) -> str:
-    """A batch in one line: how many files, how many lines."""
-    files = f"{len(diffs)} file" + ("" if len(diffs) == 1 else "s")
-    return f"{files}, {sum(d.added for d in diffs)} lines added, {sum(d.removed for d in diffs)} removed"
 
 
 def unified(diff: FileDiff, *, fold_lines: int | None = FOLD_LINES) -> list[Row]:

@@ -24,10 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from ruff import find_ruff_bin
 
-from lastword.editor.encoding import decode
-from lastword.editor.findings import Findings
-from lastword.editor.leftout import NOT_TEXT, why_unread
-from lastword.editor.provider import LeftOut, LintError, LintReport
+from lastword.editor.provider import NOT_TEXT, Findings, LeftOut, LintError, LintReport, why_unread
+from lastword.editor.text import decode
 from lastword.errors import EditError
 from lastword.lazily import load_later
 

@@ -20,32 +20,25 @@ from pathlib import Path
 
 import msgspec
 
-from lastword.editor.changing import Changing, Deleting, Renaming, Writing
-from lastword.editor.edits import insert, replace
-from lastword.editor.encoding import decode, encode
-from lastword.editor.findings import bounded
-from lastword.editor.folder import Folder
-from lastword.editor.leftout import PRIVATE
+from lastword.editor.file_change import Changing, Deleting, Renaming, Writing, sweep
 from lastword.editor.lint import PYTHON, Linter, default_linters, fixed_python, lint
-from lastword.editor.listing import Ignoring, list_project, whatever_it_holds
-from lastword.editor.offloop import off_loop
-from lastword.editor.private import Privacy
+from lastword.editor.project_files import Ignoring, Privacy, list_project, whatever_it_holds
+from lastword.editor.project_folder import Folder
 from lastword.editor.provider import (
+    PRIVATE,
     Change,
     LeftOut,
     LintError,
     LintReport,
     Listing,
-    Operation,
-    Part,
     Preview,
     WhyPrivate,
+    bounded,
 )
-from lastword.editor.ranges import read_lines
-from lastword.editor.recording import RecordingEditor
+from lastword.editor.recording import RecordingEditor, digest_of, off_loop
+from lastword.editor.text import Operation, Part, decode, encode, insert, read_lines, replace
 from lastword.errors import Conflict, NotText
 from lastword.store import refuse_if_watched
-from lastword.values import digest
 
 
 class ProjectEditor:
@@ -67,7 +60,7 @@ class ProjectEditor:
         self._linters = default_linters() if linters is None else dict(linters)
         self._show = show
         self._seen: dict[str, str | None] = {}
-        self._folder.sweep()
+        sweep(self._folder)
 
     @property
     def script_name(self) -> str:
@@ -120,7 +113,7 @@ class ProjectEditor:
 
     async def get_file_content(self, path: str) -> str | None:
         data = self.read_bytes(path)
-        self._seen[path] = None if data is None else digest(data)
+        self._seen[path] = digest_of(data)
         return None if data is None else decode(data)
 
     def read_bytes(self, path: str) -> bytes | None:
@@ -168,7 +161,7 @@ class ProjectEditor:
         current = self._current(path)
         if current is None:
             return False
-        await self._change(Renaming(self._folder, path, new_path, current), {path: None, new_path: digest(current)})
+        await self._change(Renaming(self._folder, path, new_path, current), {path: None, new_path: digest_of(current)})
         return True
 
     async def restore(self, change: Change) -> None:
@@ -183,7 +176,7 @@ class ProjectEditor:
             # A mode that somebody has set since is theirs.
             ours = change.left_mode in (None, self.file_mode(change.path))
             writing = Writing(self._folder, change.path, change.before, current, change.mode if ours else None)
-            await self._change(writing, {change.path: digest(change.before)})
+            await self._change(writing, {change.path: digest_of(change.before)})
             return
         if current is not None:
             await self._change(Deleting(self._folder, change.path, current), {change.path: None})
@@ -225,7 +218,7 @@ class ProjectEditor:
     def _current(self, path: str) -> bytes | None:
         """The bytes a write would replace, unless they are not those that were read."""
         current = self.read_bytes(path)
-        found = None if current is None else digest(current)
+        found = digest_of(current)
         if self._seen.get(path, found) != found:
             raise Conflict(
                 "the file changed since it was read, and nothing was written",
@@ -236,9 +229,9 @@ class ProjectEditor:
 
     async def _write(self, path: str, data: bytes, *, over: bytes | None) -> None:
         if data == over:
-            self._seen[path] = digest(data)
+            self._seen[path] = digest_of(data)
             return
-        await self._change(Writing(self._folder, path, data, over), {path: digest(data)})
+        await self._change(Writing(self._folder, path, data, over), {path: digest_of(data)})
 
     async def _change(self, changing: Changing, seen: Mapping[str, str | None]) -> None:
         """Change something, and wait for the disk beside the loop; `seen` is what this editor knows from then on."""

@@ -5,27 +5,30 @@ what our own editor adds to it: bytes, modes, deleting and renaming, so that con
 be undone. `SurveyProvider` is what it adds for those who only look: what was left out and why, files of any size, and
 which of them are private. `Preview` is what a person was shown; `Change` is what really happened.
 
-What does not live here: files on disk (project.py), the doubles that record and seal (recording.py), the edits
-themselves (edits.py).
+What a search, a listing or a lint did not look at is named with the reason (`LeftOut`): whoever reads a result takes it
+for the whole, and a file that is passed over without a word is a bug that nobody looks for.
+
+What does not live here: files on disk (project.py), the doubles that record and seal (recording.py, sealed.py), the
+edits themselves (text.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
 
 import msgspec
 
+from lastword.errors import EditError, PrivateFile, TooLarge
+
+if TYPE_CHECKING:
+    from lastword.editor.text import Operation, Part
+
 # Text that people review is smaller; a change is kept twice (before and after) in the journal.
 MAX_FILE_BYTES = 4_000_000
-
-
-class Operation(TypedDict):
-    """One structured edit. `start_line` counts from 1 in the file as it was before the first operation."""
-
-    start_line: int
-    content: str
+# More than a person or a model will read. Beyond it the listing says that it was cut.
+MAX_LISTED_FILES = 100_000
 
 
 class LintError(TypedDict):
@@ -167,6 +170,10 @@ class Remembering(Protocol):
         """Keep that it happened, and what it came to."""
 
 
+Findings = dict[str, list[LintError]]
+"""What linters found, by path and by line."""
+
+
 class LeftOut(msgspec.Struct, frozen=True):
     """Something that was not looked at."""
 
@@ -189,24 +196,12 @@ class Listing(msgspec.Struct, frozen=True):
 class LintReport(msgspec.Struct, frozen=True):
     """What the linters say of a project."""
 
-    findings: dict[str, list[LintError]]
-    """By path and by line, all of them."""
+    findings: Findings
     checked: tuple[str, ...] = ()
     """The files that were looked at."""
     fixable: tuple[str, ...] = ()
     """The files in which something can be fixed without a thought."""
     left_out: tuple[LeftOut, ...] = ()
-
-
-class Part(msgspec.Struct, frozen=True):
-    """Some lines of a file."""
-
-    lines: list[str]
-    """With their endings; none beyond the characters that were asked for."""
-    is_whole: bool
-    """Whether these are all the lines that were asked for."""
-    total: int | None
-    """How many lines the file has, if its end was reached."""
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -237,3 +232,36 @@ class Change(msgspec.Struct, frozen=True):
     """The permission bits it was left with; None when it is gone, or when nobody knows."""
     made_folders: tuple[str, ...] = ()
     """The folders that were made for it, outermost first."""
+
+
+# What a person or a model can still make use of.
+MAX_FINDINGS = 2_000
+
+
+def bounded(findings: Findings) -> Findings:
+    """Cut at the limit, with a last finding that says so."""
+    result: Findings = {}
+    left = MAX_FINDINGS
+    total = sum(len(found) for found in findings.values())
+    for path, found in findings.items():
+        if left <= len(found) and total > MAX_FINDINGS:
+            said = f"and {total - MAX_FINDINGS + 1} more findings in this file and others"
+            result[path] = [*found[: left - 1], LintError(line=found[-1]["line"], message=said)]
+            return result
+        result[path] = found
+        left -= len(found)
+    return result
+
+
+# The reasons that come up in several places.
+PRIVATE = "private"
+NOT_TEXT = "not text in UTF-8"
+TOO_LARGE = f"larger than {MAX_FILE_BYTES:,} bytes"
+GONE = "gone since it was listed"
+
+
+def why_unread(problem: EditError) -> str:
+    """Why a file could not be read, in the words of a group."""
+    if isinstance(problem, PrivateFile):
+        return PRIVATE
+    return TOO_LARGE if isinstance(problem, TooLarge) else problem.fact

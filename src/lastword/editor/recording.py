@@ -1,75 +1,140 @@
-"""The two doubles that stand between a tool and the editor, so that what was shown is what is written.
+"""The double of an editor for those who look, before anybody was asked: nothing can be written with it.
 
-`RecordingEditor` is for looking: it reads, notes what it read, turns every diff into a `Preview`, and refuses and notes
-every write. `SealedEditor` is for acting after an approval: it writes a previewed file only with the previewed
-content, and has what is needed to take a change back remembered before it happens.
+`RecordingEditor` reads, notes what it read, turns every diff into a `Preview`, and refuses and notes every write, so a
+tool that swallows the exception is found out all the same. What it shares with the other double (sealed.py) is
+`LookingEditor`: looking at the project, less what is private. An editor of somebody else's offers less than ours
+(`SurveyProvider`). What it cannot say is made up for as well as it can be: its files are private by their names alone,
+and nothing is known to have been left out.
 
-Both note what they refused, so a tool that swallows the exception is found out all the same.
+What takes its time, such as comparing texts, walking folders and waiting for a linter, is done beside the event loop
+(`off_loop`): everybody else's timers, keys and cards live on the loop.
 
-What does not live here: asking anybody (call/asking.py), the audit hook that guards everything else (tools/guard.py).
+What does not live here: asking anybody (call/asking.py), the audit hook that guards everything else (tools/guard).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import Context
 from typing import Any, TypeVar
 
-from lastword.editor.edits import insert, replace
-from lastword.editor.encoding import decode, encode, keep_newlines
-from lastword.editor.looking import LookingEditor, project
+from lastword.editor.project_files import by_name
 from lastword.editor.provider import (
+    PRIVATE,
     Change,
-    OnScreen,
-    Operation,
+    LeftOut,
+    LintError,
+    LintReport,
+    Listing,
     Preview,
     ProjectProvider,
-    Remembering,
     ScriptEditorProvider,
+    SurveyProvider,
+    WhyPrivate,
+    bounded,
 )
-from lastword.editor.reversal import undo
-from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
-from lastword.store import refuse_if_watched
+from lastword.editor.text import Operation, Part, decode, encode
+from lastword.errors import EditError, NotAllowedNow, NotText, PrivateFile
 from lastword.values import digest
 
-log = logging.getLogger("lastword")
-
-__all__ = ["Preview", "RecordingEditor", "SealedEditor", "changed_bytes", "still_current"]
-
 T = TypeVar("T")
-
-Guards = Callable[[str], str | None]
-"""Says of the file at a path why it is a person who changes it, or None: `has rules, which …`."""
 
 AtHome = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 """How to await, from another event loop, what belongs to the one where the editor lives."""
 
 
-async def still_current(editor: ScriptEditorProvider, reads: Mapping[str, str | None]) -> list[str]:
-    """The paths whose content is not what it was when it was read, sorted."""
-    if isinstance(editor, ProjectProvider):
-        return changed_bytes(editor, reads)
-    changed = []
-    for path, was in reads.items():
-        try:
-            if _digest_of(await _content(editor, path)) != was:
-                changed.append(path)
-        except EditError:
-            changed.append(path)
-    return sorted(changed)
+class LookingEditor:
+    """The part of an editor that only looks."""
 
+    def __init__(self, editor: ScriptEditorProvider, *, sees_private: bool) -> None:
+        self._editor = editor
+        self._sees_private = sees_private
 
-def changed_bytes(editor: ProjectProvider, reads: Mapping[str, str | None]) -> list[str]:
-    """The same, for an editor whose files are read at once: in a thread, so that many or large ones hold up nobody."""
-    changed = []
-    for path, was in reads.items():
-        try:
-            if _digest_of(editor.read_bytes(path)) != was:
-                changed.append(path)
-        except EditError:  # What can no longer be read, say because a link took its place, is not what was read.
-            changed.append(path)
-    return sorted(changed)
+    @property
+    def script_name(self) -> str:
+        return self._editor.script_name
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether files can be read as bytes, deleted and renamed; a foreign editor has only text."""
+        return isinstance(self._editor, ProjectProvider)
+
+    def exists(self, path: str) -> bool:
+        return self._editor.exists(path)
+
+    def get_all_folders(self) -> list[str]:
+        return self._editor.get_all_folders()
+
+    def get_all_files(self) -> list[str]:
+        return self._editor.get_all_files()
+
+    def listing(self) -> Listing:
+        """Folders and files, and what is not among them."""
+        if isinstance(self._editor, SurveyProvider):
+            return self._editor.listing()
+        return Listing(self.get_all_folders(), self.get_all_files())
+
+    def privacy(self) -> WhyPrivate:
+        """A judge of which files are private now."""
+        return self._editor.privacy() if isinstance(self._editor, SurveyProvider) else by_name().why
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        if self._sees_private:
+            # Linters are processes of ours that only read. In an empty context the guard, which forbids a tool to
+            # start any, does not see them.
+            return Context().run(self._editor.get_lint_errors)
+        return bounded(self.lint_report().findings)
+
+    def lint_report(self) -> LintReport:
+        """What the linters find in files that are not private, whoever asks: its words may quote what is in them."""
+        if isinstance(self._editor, SurveyProvider):
+            return Context().run(self._editor.lint_report)
+        why_private = self.privacy()
+        everything = Context().run(self._editor.get_lint_errors)
+        findings = {path: found for path, found in everything.items() if why_private(path) is None}
+        left_out = tuple(LeftOut(path, PRIVATE) for path in everything if path not in findings)
+        return LintReport(findings, tuple(findings), tuple(findings), left_out)
+
+    def get_fixed_content(self, path: str) -> str | None:
+        self._refuse_private(path)
+        return Context().run(with_bytes(self._editor).get_fixed_content, path)
+
+    async def get_file_content(self, path: str) -> str | None:
+        self._refuse_private(path)
+        return await self._editor.get_file_content(path)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        self._refuse_private(path)
+        return with_bytes(self._editor).read_bytes(path)
+
+    def reader(self) -> Callable[[str], bytes | None]:
+        """`read_bytes` for many files in a row: what is private is looked up once."""
+        provider, why_private = with_bytes(self._editor), self.privacy()
+
+        def read(path: str) -> bytes | None:
+            if not self._sees_private and (why := why_private(path)) is not None:
+                raise _private_refusal(path, why)
+            return provider.read_bytes(path)
+
+        return read
+
+    def read_part(self, path: str, first_line: int, last_line: int | None, max_characters: int) -> Part | None:
+        """Some lines of a file of any size, where the editor can read them."""
+        self._refuse_private(path)
+        if isinstance(self._editor, SurveyProvider):
+            return self._editor.read_part(path, first_line, last_line, max_characters)
+        raise EditError("this editor cannot read a file in parts", place=path)
+
+    def file_mode(self, path: str) -> int | None:
+        return with_bytes(self._editor).file_mode(path)
+
+    def missing_folders(self, path: str) -> list[str]:
+        return with_bytes(self._editor).missing_folders(path)
+
+    def _refuse_private(self, path: str) -> None:
+        if not self._sees_private and (why := self.privacy()(path)) is not None:
+            raise _private_refusal(path, why)
 
 
 class RecordingEditor(LookingEditor):
@@ -108,8 +173,8 @@ class RecordingEditor(LookingEditor):
     async def get_file_content(self, path: str) -> str | None:
         self._refuse_private(path)
         # The digest comes first: a file that changes between the two reads is then found stale, and never fresh.
-        content = await self._await(_content(self._editor, path))
-        self.reads.setdefault(path, _digest_of(content))
+        content = await self._await(content_of(self._editor, path))
+        self.reads.setdefault(path, digest_of(content))
         self._texts[path] = text = await self._await(self._editor.get_file_content(path))
         return text
 
@@ -122,7 +187,7 @@ class RecordingEditor(LookingEditor):
 
     def read_bytes(self, path: str) -> bytes | None:
         data = super().read_bytes(path)
-        self.reads.setdefault(path, _digest_of(data))
+        self.reads.setdefault(path, digest_of(data))
         return data
 
     def open_diff_editor(self, path: str, content: str) -> None:
@@ -142,7 +207,7 @@ class RecordingEditor(LookingEditor):
     def show_rename(self, path: str, new_path: str) -> None:
         data = self._present(path)
         if self.read_bytes(new_path) is not None:
-            raise _taken(new_path)
+            raise name_taken(new_path)
         self._previews[path] = Preview(path, self.reads[path], decode(data), None, new_path)
 
     async def update_file_content(self, path: str, content: str) -> bool:
@@ -196,253 +261,59 @@ class RecordingEditor(LookingEditor):
         return None
 
 
-class SealedEditor(LookingEditor):
-    """An editor that writes what was previewed and nothing else: what a tool's execute function gets.
-
-    Without previews every path may be written: the tool showed no diff, and the person agreed to its arguments alone.
-    Private files are there only for a call that a person was asked about; for any other, `guards` names the files that
-    it must not write.
-    """
-
-    def __init__(
-        self,
-        editor: ScriptEditorProvider,
-        previews: Iterable[Preview] = (),
-        remember: Remembering | None = None,
-        *,
-        sees_private: bool = False,
-        guards: Guards | None = None,
-    ) -> None:
-        super().__init__(editor, sees_private=sees_private)
-        self._guards = guards
-        # A preview without a path is words, and says nothing about files.
-        self._previews = {preview.path: preview for preview in previews if preview.path}
-        self._remember = remember
-        self._left: dict[str, str | None] = {}
-        self.changes: list[Change] = []
-        """What was changed, in order."""
-        self._closed = False
-        self.violations: list[str] = []
-        """Every write that was refused because something else had been shown, or nothing to anybody, in words."""
-
-    def close(self) -> None:
-        """The call is over: a tool that was cancelled or kept this editor writes nothing more with it."""
-        self._closed = True
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The files that the person was shown a change of."""
-        return tuple(self._previews)
-
-    def private_shown(self) -> str | None:
-        """The first of them that is private."""
-        why_private = self.privacy()
-        return next((path for path in self._previews if why_private(path) is not None), None)
-
-    def open_diff_editor(self, path: str, content: str) -> None:
-        self._say_if_unseen("open_diff_editor", path)
-        self._editor.open_diff_editor(path, content)
-
-    def show_deletion(self, path: str) -> None:
-        self._say_if_unseen("show_deletion", path)
-        project(self._editor).show_deletion(path)
-
-    def show_rename(self, path: str, new_path: str) -> None:
-        self._say_if_unseen("show_rename", path)
-        project(self._editor).show_rename(path, new_path)
-
-    def _say_if_unseen(self, method: str, path: str) -> None:
-        """An editor without a screen of its own shows what a card shows, and the card has been answered."""
-        if isinstance(self._editor, OnScreen) and not self._editor.has_screen:
-            log.warning(
-                "%s(%r) in an execute function shows nothing: nobody looks at a card any more. "
-                "Call it in the request function, or in the action of its preview_button.",
-                method,
-                path,
-            )
-
-    async def update_file_content(self, path: str, content: str) -> bool:
-        content = await self._agreed_content("update_file_content", path, content)
-        before = await _content(self._editor, path)
-        if before is None:
-            return False
-        return await self._write(path, before, content, self._editor.update_file_content)
-
-    async def write_to_file(self, path: str, content: str) -> bool:
-        content = await self._agreed_content("write_to_file", path, content)
-        before = await _content(self._editor, path)
-        return await self._write(path, before, content, self._editor.write_to_file)
-
-    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
-        return await self._edit("insert_content", path, lambda text: insert(text, operations, path=path))
-
-    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
-        return await self._edit("replace_in_file", path, lambda text: replace(text, operations, path=path))
-
-    async def delete_file(self, path: str) -> bool:
-        preview = self._agreed("delete_file", path)
-        if preview is not None:
-            if preview.proposed is not None or preview.renamed_to is not None:
-                raise self._violated("delete_file", path, "something else than its deletion was shown")
-            await self._check_base(preview)
-        editor = project(self._editor)
-        before = editor.read_bytes(path)
-        if before is None:
-            return False
-        gone = Change(path, before, None, editor.file_mode(path))
-        return await self._change([gone], lambda: editor.delete_file(path))
-
-    async def rename_file(self, path: str, new_path: str) -> bool:
-        preview = self._agreed("rename_file", path)
-        self._refuse_guarded("rename_file", new_path)
-        if preview is not None:
-            if preview.renamed_to != new_path:
-                raise self._violated("rename_file", path, f"a rename to {new_path} was not shown")
-            await self._check_base(preview)
-        editor = project(self._editor)
-        # Under another name it could be read by whoever asks nobody.
-        self._refuse_private(path)
-        before, mode = editor.read_bytes(path), editor.file_mode(path)
-        if before is None:
-            return False
-        if editor.read_bytes(new_path) is not None:
-            raise _taken(new_path)
-        gone = Change(path, before, None, mode)
-        there = Change(new_path, None, before, None, mode, self._folders(new_path))
-        return await self._change([gone, there], lambda: editor.rename_file(path, new_path))
-
-    async def restore(self, change: Change) -> None:
-        raise self._violated("restore", change.path, "a tool does not undo; a person does")
-
-    async def take_back(self) -> list[str]:
-        """Undo what this editor has changed so far, for a call that cannot do the rest; returns the paths."""
-        for change in self.changes:
-            self._refuse_when_over(change.path)
-        restored = await undo(project(self._editor), self.changes)
-        for first in {change.path: change for change in reversed(self.changes)}.values():
-            self._left[first.path] = _digest_of(first.before)
-            if self._remember is not None:
-                self._remember.has_changed(Change(first.path, first.before, first.before, first.mode, first.mode))
-        self.changes = []
-        return restored
-
-    async def _edit(self, method: str, path: str, edit: Callable[[str], str]) -> bool:
-        """Work out what the operations make of the file first, and write that if it is what was shown."""
-        self._agreed(method, path)
-        before = await _content(self._editor, path)
-        if before is None:
-            return False
-        # A project's file is not read as the tool reads it: that would make a file that changed since look familiar.
-        text = decode(before) if self.has_bytes else await self._editor.get_file_content(path)
-        if text is None:
-            raise NotText("the file is binary or not UTF-8, and has no lines to edit", place=path)
-        content = await self._agreed_content(method, path, edit(text))
-        return await self._write(path, before, content, self._editor.update_file_content)
-
-    async def _agreed_content(self, method: str, path: str, content: str) -> str:
-        """The content that was shown, if this is it."""
-        preview = self._agreed(method, path)
-        if preview is None:
-            return content
-        if preview.proposed is None or not _same_when_written(preview.base, preview.proposed, content):
-            raise self._violated(method, path, "this is not the content that was shown")
-        await self._check_base(preview)
-        return preview.proposed
-
-    def _agreed(self, method: str, path: str) -> Preview | None:
-        """What was shown of this path; None when nothing was shown at all."""
-        self._refuse_guarded(method, path)
-        preview = self._previews.get(path)
-        if preview is None and self._previews:
-            raise self._violated(method, path, f"only {', '.join(self._previews)} was shown")
-        return preview
-
-    def _refuse_guarded(self, method: str, path: str) -> None:
-        if self._guards is not None and (why := self._guards(path)) is not None:
-            hint = "give the tool a request function that shows the change, so that a person is asked"
-            raise self._violated(method, path, f"it {why}, and nobody was asked", hint)
-
-    def _violated(self, method: str, path: str, fact: str, hint: str | None = None) -> NotAllowedNow:
-        self.violations.append(f"{method} {path}: {fact}")
-        return NotAllowedNow(
-            f"{method} was refused: {fact}",
-            place=path,
-            hint=hint or "write exactly what the request function previewed, or ask again with another preview",
-        )
-
-    async def _check_base(self, preview: Preview) -> None:
-        """The file must be what was shown, or what this editor itself has made of it since."""
-        expected = self._left.get(preview.path, preview.base_digest)
-        if _digest_of(await _content(self._editor, preview.path)) != expected:
-            raise _moved_on(preview.path)
-
-    async def _write(
-        self, path: str, before: bytes | None, content: str, write: Callable[[str, str], Awaitable[bool]]
-    ) -> bool:
-        """Write a text. `before` is what the file holds; what it will hold must be known before it does."""
-        if isinstance(self._editor, ProjectProvider):
-            mode = self._editor.file_mode(path)
-            # What mode a new file gets is the system's business, and known only afterwards.
-            change = Change(path, before, encode(content, before, path=path), mode, mode, self._folders(path))
-        else:
-            change = Change(path, before, content.encode("utf-8", "surrogatepass"))
-        return change.before == change.after or await self._change([change], lambda: write(path, content))
-
-    def _folders(self, path: str) -> tuple[str, ...]:
-        return tuple(project(self._editor).missing_folders(path))
-
-    async def _change(self, changes: Sequence[Change], write: Callable[[], Awaitable[bool]]) -> bool:
-        """Have what is about to happen remembered, do it, and note what it came to, also when it failed halfway."""
-        for change in changes:
-            await _let_others_run()
-            self._refuse_when_over(change.path)
-            if self._remember is not None:
-                await self._remember.will_change(change)
-        await _let_others_run()
-        for change in changes:
-            # Remembering takes its time, and the file or the call may have moved on.
-            self._refuse_when_over(change.path)
-            if await _content(self._editor, change.path) != change.before:
-                raise _moved_on(change.path)
+async def still_current(editor: ScriptEditorProvider, reads: Mapping[str, str | None]) -> list[str]:
+    """The paths whose content is not what it was when it was read, sorted."""
+    if isinstance(editor, ProjectProvider):
+        return changed_bytes(editor, reads)
+    changed = []
+    for path, was in reads.items():
         try:
-            return await write()
-        finally:
-            for change in changes:
-                await self._note(change)
-
-    def _refuse_when_over(self, path: str) -> None:
-        refuse_if_watched(f"write {path} through an editor it kept")
-        if self._closed:
-            # Not a breach of what was shown: it was told to stop, and had not heard it yet.
-            raise NotAllowedNow("a write was refused: its call is over", place=path)
-
-    async def _note(self, planned: Change) -> None:
-        path, before = planned.path, planned.before
-        after = await _content(self._editor, path)
-        if after == before:
-            return
-        left_mode = self._editor.file_mode(path) if isinstance(self._editor, ProjectProvider) else None
-        change = Change(path, before, after, planned.mode, left_mode, planned.made_folders)
-        self._left[path] = _digest_of(after)
-        self.changes.append(change)
-        if self._remember is not None:
-            self._remember.has_changed(change)
+            if digest_of(await content_of(editor, path)) != was:
+                changed.append(path)
+        except EditError:
+            changed.append(path)
+    return sorted(changed)
 
 
-async def _let_others_run() -> None:
-    """Reading, comparing and hashing a large file takes a moment each; they need not take it in one piece."""
-    await asyncio.sleep(0)
+def changed_bytes(editor: ProjectProvider, reads: Mapping[str, str | None]) -> list[str]:
+    """The same, for an editor whose files are read at once: in a thread, so that many or large ones hold up nobody."""
+    changed = []
+    for path, was in reads.items():
+        try:
+            if digest_of(editor.read_bytes(path)) != was:
+                changed.append(path)
+        except EditError:  # What can no longer be read, say because a link took its place, is not what was read.
+            changed.append(path)
+    return sorted(changed)
 
 
-def _moved_on(path: str) -> Conflict:
-    return Conflict("the file changed after it was shown", place=path, hint="ask again with a new diff")
+async def off_loop(function: Callable[..., T], *arguments: object) -> T:
+    """Call a function of ours, which only looks, in a thread, and wait for it.
+
+    It runs in an empty context, so that the guard, which forbids a tool's request function to start threads and
+    processes, does not mistake our threads for the tool's.
+    """
+    loop = asyncio.get_running_loop()
+    return await Context().run(loop.run_in_executor, None, function, *arguments)
 
 
-def _taken(path: str) -> EditError:
-    return EditError("there is a file of that name already", place=path, hint="choose a name that is free")
+def _private_refusal(path: str, why: str) -> PrivateFile:
+    """The refusal of a private file, with the way to it."""
+    return PrivateFile(
+        f"this file is private ({why}), so what is in it is not looked at before a person was asked",
+        place=path,
+        hint="read_private_file asks them",
+    )
 
 
-async def _content(editor: ScriptEditorProvider, path: str) -> bytes | None:
+def with_bytes(editor: ScriptEditorProvider) -> ProjectProvider:
+    """The editor, if it has bytes and modes."""
+    if isinstance(editor, ProjectProvider):
+        return editor
+    raise EditError("this editor has neither bytes nor modes, and cannot delete or rename files")
+
+
+async def content_of(editor: ScriptEditorProvider, path: str) -> bytes | None:
     """The bytes of a file, or for an editor that has none those of its text."""
     if isinstance(editor, ProjectProvider):
         return editor.read_bytes(path)
@@ -450,10 +321,9 @@ async def _content(editor: ScriptEditorProvider, path: str) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogatepass")
 
 
-def _digest_of(data: bytes | None) -> str | None:
+def digest_of(data: bytes | None) -> str | None:
     return None if data is None else digest(data)
 
 
-def _same_when_written(base: str | None, shown: str, content: str) -> bool:
-    """Whether both texts become the same file. Line endings that the file's own will replace make no difference."""
-    return shown == content or (base is not None and keep_newlines(base, shown) == keep_newlines(base, content))
+def name_taken(path: str) -> EditError:
+    return EditError("there is a file of that name already", place=path, hint="choose a name that is free")

@@ -17,9 +17,8 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from lastword.editor.encoding import decode
-from lastword.editor.leftout import GONE, NOT_TEXT, why_unread
-from lastword.editor.provider import LeftOut
+from lastword.editor.provider import GONE, NOT_TEXT, LeftOut, why_unread
+from lastword.editor.text import decode
 from lastword.errors import EditError
 
 # What a model can still make use of; a search with more hits is too wide.

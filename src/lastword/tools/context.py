@@ -1,22 +1,255 @@
-"""What a running tool can reach: state, progress, questions, cancellation, and the facts of its call."""
+"""What a running tool can reach: state, progress, questions, cancellation, and the facts of its call.
+
+State is what the tools of a session share: JSON values under names, with descriptions, and their text for a prompt.
+Values are kept as canonical bytes, so whatever a caller does with what it put in or got out changes nothing here. Who
+may change state, and where changes are remembered, is decided by the owner: see `StateOwner`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import datetime
+import logging
+import re
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from lastword.errors import ToolError
+import msgspec
+
+from lastword import values
+from lastword.errors import LastWordError, NotJSON, ToolError
 from lastword.store import refuse_if_watched
-from lastword.tools.guard import Guard
-from lastword.tools.manifest import Manifest
+from lastword.tools.guard import Guard, note_state
 from lastword.tools.questions import NOBODY, Closed, QuestionAnswer, QuestionField, read_form, read_message
-from lastword.tools.state import State, StateOwner
 
+if TYPE_CHECKING:
+    from lastword.tools.manifest import Manifest
+
+log = logging.getLogger("lastword")
+
+Formatter = Callable[[Any], str]
 OnCancel = Callable[[], Any]
-
 Deps = TypeVar("Deps")
+
+# A prompt is paid for by the token; a person reads the whole value elsewhere.
+MAX_PROMPT_VALUE = 400
+# From 2001 to 2286: outside of it, a number under a name like `date` is something else.
+_EPOCH_SECONDS = range(1_000_000_000, 10_000_000_000)
+_TIME_NAME = re.compile(r"time|date", re.IGNORECASE)
+
+
+class StateMetadata(msgspec.Struct, frozen=True):
+    """What a key means, and how its value is written in a prompt."""
+
+    description: str
+    formatter: Formatter | None = None
+
+
+Remember = Callable[[str, dict[str, Any], str], None]
+"""(what happened, data, call id): the owner's way to write a change down."""
+
+
+class State:
+    """The values themselves. Safe to use from the threads that tools run in."""
+
+    # What can happen to state. Each is remembered with the call that made it.
+    SET = "state_set"
+    DESCRIBED = "state_described"
+    CLEARED = "state_cleared"
+
+    def __init__(self, remember: Remember | None = None) -> None:
+        self._values: dict[str, bytes] = {}
+        self._metadata: dict[str, StateMetadata] = {}
+        self._remember = remember
+        self._lock = threading.RLock()
+
+    def set(self, key: str, value: Any, metadata: StateMetadata | None, call_id: str) -> None:
+        if not isinstance(key, str) or not key:
+            raise NotJSON(f"a state key is a non-empty string, not {key!r}")
+        try:
+            values.canonical(key)
+            data = values.canonical(value)
+        except NotJSON as problem:
+            raise NotJSON(f"state {key!r} cannot be set: {problem.fact}", hint=problem.hint) from None
+        with self._lock:
+            self._values[key] = data
+            if self._remember:
+                self._remember(State.SET, {"key": key, "value": values.decode(data)}, call_id)
+            if metadata is not None:
+                self.describe(key, metadata, call_id)
+
+    def describe(self, key: str, metadata: StateMetadata, call_id: str) -> None:
+        with self._lock:
+            self._metadata[key] = metadata
+            if self._remember:
+                self._remember(State.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
+
+    def clear(self, call_id: str) -> None:
+        with self._lock:
+            self._values.clear()
+            self._metadata.clear()
+            if self._remember:
+                self._remember(State.CLEARED, {}, call_id)
+
+    def get(self, key: str) -> Any:
+        data = self._values.get(key)
+        return None if data is None else values.decode(data)
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def all(self) -> dict[str, Any]:
+        with self._lock:
+            return {key: values.decode(data) for key, data in self._values.items()}
+
+    def keys(self) -> list[str]:
+        """Every key that has a value or a description."""
+        with self._lock:
+            return [*self._values, *(key for key in self._metadata if key not in self._values)]
+
+    def mark(self, key: str) -> str | None:
+        """A digest of what is known under a key; None when nothing is."""
+        with self._lock:
+            data, metadata = self._values.get(key), self._metadata.get(key)
+        if data is None and metadata is None:
+            return None
+        description = str(metadata.description) if metadata else ""
+        return values.digest((data or b"") + b"\0" + description.encode("utf-8", "surrogatepass"))
+
+    def metadata(self, key: str) -> StateMetadata | None:
+        return self._metadata.get(key)
+
+    def all_metadata(self) -> dict[str, StateMetadata]:
+        with self._lock:
+            return dict(self._metadata)
+
+    def restore(self, kind: str, data: dict[str, Any]) -> None:
+        """Apply a remembered change again, without remembering it a second time."""
+        with self._lock:
+            if kind == State.SET:
+                self._values[data["key"]] = values.canonical(data["value"])
+            elif kind == State.DESCRIBED:
+                known = self._metadata.get(data["key"])
+                # Formatters are code, and registered again by code: keep one that is already here.
+                self._metadata[data["key"]] = StateMetadata(data["description"], known.formatter if known else None)
+            elif kind == State.CLEARED:
+                self._values.clear()
+                self._metadata.clear()
+
+    def format_for_prompt(self) -> str:
+        """One line a key: `key: value (description)`."""
+        with self._lock:
+            keys = list(self._values)
+        if not keys:
+            return "No state information available."
+        return "\n".join(self._line(key) for key in keys)
+
+    def _line(self, key: str) -> str:
+        value = self.get(key)
+        metadata = self._metadata.get(key)
+        shown = None
+        note = ""
+        if metadata is not None and metadata.formatter is not None:
+            try:
+                shown = str(metadata.formatter(value))
+            except Exception as problem:
+                log.warning("the formatter of the state's %s failed", key, exc_info=problem)
+                note = f" [its formatter failed: {type(problem).__name__}]"
+        if shown is None:
+            shown = _shown(key, value)
+        shown = _flat(shown)
+        if len(shown) > MAX_PROMPT_VALUE:
+            shown = f"{shown[:MAX_PROMPT_VALUE]}… ({len(shown)} characters)"
+        words = f" ({_flat(metadata.description)})" if metadata is not None and metadata.description else ""
+        return f"{_flat(key)}: {shown}{words}{note}"
+
+
+def _flat(text: str) -> str:
+    """In one line, whatever ends lines in it: a value must not look like another key of the state."""
+    return " ".join(text.splitlines())
+
+
+def _shown(key: str, value: Any) -> str:
+    if type(value) is not int and type(value) is not float:
+        return value if isinstance(value, str) else values.canonical(value).decode()
+    shown = values.number_text(value)
+    if _TIME_NAME.search(key):
+        seconds = value / 1000 if int(value) // 1000 in _EPOCH_SECONDS else value
+        if int(seconds) in _EPOCH_SECONDS:
+            moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+            return f"{shown} ({moment.isoformat(timespec='seconds').replace('+00:00', 'Z')})"
+    return shown
+
+
+class StateOwner:
+    """The state methods, for whoever owns or lends a state: a session, a registry, a tool's context."""
+
+    _state: State
+    _state_call_id: str = ""
+
+    def set_state(self, key: str, value: Any, metadata: StateMetadata | dict[str, Any] | None = None) -> None:
+        """Remember a JSON value under a name. Setting a value keeps its metadata."""
+        self._before_change(f"set the state {key!r}")
+        self._state.set(key, value, as_metadata(metadata), self._state_call_id)
+
+    def get_state_value(self, key: str) -> Any:
+        """The value, or None when there is none."""
+        self._before_look(key)
+        return self._state.get(key)
+
+    def has_state(self, key: str) -> bool:
+        self._before_look(key)
+        return self._state.has(key)
+
+    def get_all_state(self) -> dict[str, Any]:
+        self._before_look(None)
+        return self._state.all()
+
+    def clear_state(self) -> None:
+        """Forget all values and all metadata."""
+        self._before_change("clear the state")
+        self._state.clear(self._state_call_id)
+
+    def get_state_metadata(self, key: str) -> StateMetadata | None:
+        self._before_look(key)
+        return self._state.metadata(key)
+
+    def get_all_state_metadata(self) -> dict[str, StateMetadata]:
+        self._before_look(None)
+        return self._state.all_metadata()
+
+    def register_state_metadata(self, key: str, metadata: StateMetadata | dict[str, Any]) -> None:
+        """Say what a key means, before or after it has a value."""
+        self._before_change(f"describe the state {key!r}")
+        found = as_metadata(metadata)
+        assert found is not None
+        self._state.describe(key, found, self._state_call_id)
+
+    def format_state_for_prompt(self) -> str:
+        """The state as the lines of a prompt."""
+        self._before_look(None)
+        return self._state.format_for_prompt()
+
+    def _before_change(self, what: str) -> None:
+        """Refuse while a tool may only look, whoever's state its code got hold of."""
+        refuse_if_watched(what)
+
+    def _before_look(self, key: str | None) -> None:
+        """What a card is drawn from is part of the question: one key, or all of them."""
+        note_state(self._state, key)
+
+
+def as_metadata(metadata: StateMetadata | dict[str, Any] | None) -> StateMetadata | None:
+    """Accept the seeds' plain objects as well as our class."""
+    if metadata is None or isinstance(metadata, StateMetadata):
+        return metadata
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("description"), str):
+        raise LastWordError(
+            "state metadata needs a description", hint='pass {"description": "…"} or StateMetadata("…")'
+        )
+    return StateMetadata(metadata["description"], metadata.get("formatter"))
 
 
 class Reporting(Protocol):

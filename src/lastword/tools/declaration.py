@@ -78,20 +78,28 @@ _EXPECTED = {
 }
 _TEXTS = ("id", "display_name", "description", "icon", "color", "effect", "content_parameter")
 # Said by leaving them out as well, which `None` has always meant.
-_OPTIONAL = (
-    "id",
-    "display_name",
-    "description",
-    "icon",
-    "color",
-    "effect",
-    "content_parameter",
-    "timeout_seconds",
-    "request",
-)
+_OPTIONAL = (*_TEXTS, "timeout_seconds", "request")
+_OF_MANIFEST = frozenset(SharedFacts.__annotations__) - {"secret", "require_approval"}
 
 
-def wrong_facts(
+def manifest_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that a manifest holds as they were said."""
+    return {name: value for name, value in facts.items() if name in _OF_MANIFEST and value is not None}
+
+
+def refuse_wrong_facts(
+    facts: Mapping[str, Any], known: Iterable[str], parameters: Collection[str] | None, place: str
+) -> None:
+    """Raise a ManifestError that says everything that is wrong with some facts; see `_wrong_facts`."""
+    if wrong := [_at(place, problem) for problem in _wrong_facts(facts, known, parameters)]:
+        raise ManifestError("", wrong)
+
+
+def _at(place: str, problem: Problem) -> Problem:
+    return Problem(problem.fact, place=place, hint=problem.hint)
+
+
+def _wrong_facts(
     facts: Mapping[str, Any], known: Iterable[str], parameters: Collection[str] | None
 ) -> Iterator[Problem]:
     """Everything that is wrong with some facts; `parameters` are those of the tool, where they are known by then."""
@@ -155,15 +163,9 @@ def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[M
     """Derive the manifest of a function, with a converter for each argument that is not a plain JSON type."""
     name = str(facts.get("id") or getattr(function, "__name__", ""))
     if not name:
-        raise ManifestError(
-            "",
-            [
-                Problem(
-                    f"a {type(function).__name__} has no name that a tool could have",
-                    hint='give it one, as in @tool(id="pay"), or write a function around it',
-                )
-            ],
-        )
+        fact = f"a {type(function).__name__} has no name that a tool could have"
+        hint = 'give it one, as in @tool(id="pay"), or write a function around it'
+        raise ManifestError("", [Problem(fact, hint=hint)])
     place = f"{name} ({_file_of(function)})"
     documented, described = _docstring(inspect.getdoc(function) or "")
     try:
@@ -177,66 +179,56 @@ def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[M
     for argument in inspect.signature(function).parameters.values():
         if argument.name in RESERVED:
             continue
-        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.POSITIONAL_ONLY):
-            problems.append(
-                Problem(
-                    f"the argument {argument} cannot be described to a model",
-                    place=place,
-                    hint="give every argument a name and a type",
-                )
-            )
-            continue
-        hint = hints.get(argument.name, Any)
-        words = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, str)), None)
         try:
-            schema, convert = _schema_of(hint)
-        except TypeError as problem:
-            problems.append(
-                Problem(
-                    f"the type of {argument.name} cannot be described to a model: {_first_line(problem)}",
-                    place=place,
-                    hint="use a dataclass, a TypedDict, a pydantic model or a type of JSON",
-                )
-            )
+            parameter, convert = _parameter_of(argument, hints.get(argument.name, Any))
+        except Problem as problem:
+            problems.append(_at(place, problem))
             continue
-        optional = argument.default is not argument.empty
-        if optional and argument.default is not None:
-            schema = _with_default(schema, argument.default)
         if convert is not None:
             converters[argument.name] = convert
-        kind = simple_type(schema)
-        parameters.append(
-            Parameter(
-                name=argument.name,
-                type=kind,
-                description=words or schema.get("description") or described.get(argument.name, ""),
-                required=not optional,
-                schema=None if schema in ({}, {"type": kind}) else schema,
-                secret=argument.name in secret,
-            )
-        )
-    wrong = wrong_facts(facts, Facts.__annotations__, [parameter.name for parameter in parameters])
-    problems += [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong]
+        words = parameter.description or described.get(argument.name, "")
+        is_secret = argument.name in secret
+        parameters.append(msgspec.structs.replace(parameter, description=words, secret=is_secret))
+    wrong = _wrong_facts(facts, Facts.__annotations__, [parameter.name for parameter in parameters])
+    problems += [_at(place, problem) for problem in wrong]
     if problems:
         raise ManifestError("", problems)
+    words = name.replace("_", " ")
+    said = {"display_name": words.strip().capitalize(), **manifest_facts(facts)}
     manifest = Manifest(
         id=name,
-        display_name=facts.get("display_name") or name.replace("_", " ").strip().capitalize(),
-        description=facts.get("description") or documented or name.replace("_", " "),
-        icon=facts.get("icon"),
-        color=facts.get("color"),
+        description=facts.get("description") or documented or words,
         parameters=tuple(parameters),
         returns=_returns(hints.get("return", Any)),
         require_approval=facts.get("require_approval", True) is not False,
-        auto_approve=facts.get("auto_approve", False),
-        script_editor_only=facts.get("script_editor_only", False),
-        secondary_acts=facts.get("secondary_acts", False),
-        effect=facts.get("effect"),
-        idempotent=facts.get("idempotent", False),
-        timeout_seconds=facts.get("timeout_seconds"),
-        content_parameter=facts.get("content_parameter"),
+        **said,
     )
     return manifest, converters
+
+
+def _parameter_of(argument: inspect.Parameter, hint: Any) -> tuple[Parameter, Convert | None]:
+    """What an argument is to a model, and what turns JSON into it. Raises a Problem where that cannot be said."""
+    if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.POSITIONAL_ONLY):
+        fact = f"the argument {argument} cannot be described to a model"
+        raise Problem(fact, hint="give every argument a name and a type")
+    words = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, str)), None)
+    try:
+        schema, convert = _schema_of(hint)
+    except TypeError as problem:
+        fact = f"the type of {argument.name} cannot be described to a model: {_first_line(problem)}"
+        raise Problem(fact, hint="use a dataclass, a TypedDict, a pydantic model or a type of JSON") from None
+    optional = argument.default is not argument.empty
+    if optional and argument.default is not None:
+        schema = _with_default(schema, argument.default)
+    kind = simple_type(schema)
+    parameter = Parameter(
+        name=argument.name,
+        type=kind,
+        description=words or schema.get("description") or "",
+        required=not optional,
+        schema=None if schema in ({}, {"type": kind}) else schema,
+    )
+    return parameter, convert
 
 
 def _schema_of(hint: Any) -> tuple[dict[str, Any], Convert | None]:

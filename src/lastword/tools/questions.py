@@ -8,7 +8,7 @@ question waits (call/questions.py), is remembered (journal/tool_questions.py) an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jsonschema_rs
 import msgspec
@@ -16,7 +16,9 @@ import msgspec
 from lastword import values
 from lastword.display import displayable
 from lastword.errors import ArgumentsError, NotJSON, Problem, QuestionError, did_you_mean
-from lastword.tools.manifest import Manifest
+
+if TYPE_CHECKING:
+    from lastword.tools.manifest import Manifest
 
 FieldKind = Literal["string", "number", "integer", "boolean", "choice"]
 

@@ -28,7 +28,7 @@ from uuid import UUID
 
 from lastword import values
 from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
-from lastword.tools.declaration import RESERVED, Convert, Facts, ToolFacts, manifest_of, wrong_facts
+from lastword.tools.declaration import RESERVED, Convert, Facts, ToolFacts, manifest_of, refuse_wrong_facts
 from lastword.tools.json_schema import can_be_told, misfits, validator_for
 from lastword.tools.manifest import Manifest, Parameter
 
@@ -95,16 +95,12 @@ class Tool:
         stated = {name: getattr(manifest, name) for name in Facts.__annotations__ if name not in words}
         if manifest.auto_approve == "bounds":
             del stated["auto_approve"]  # The person's word for the tool of another program. No author can say it.
-        if wrong := list(wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters])):
-            place = self.folder or str(manifest.id)
-            raise ManifestError("", [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong])
+        place = self.folder or str(manifest.id)
+        refuse_wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters], place)
         for function in (self.execute, self.request, self.needs_approval):
             if function is not None and (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
-                raise ToolLoadError(
-                    "a generator gives no result when it is called",
-                    place=self.folder or manifest.id,
-                    hint="return the whole result; report(…) says how it goes",
-                )
+                hint = "return the whole result; report(…) says how it goes"
+                raise ToolLoadError("a generator gives no result when it is called", place=place, hint=hint)
         put = object.__setattr__
         put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
@@ -118,7 +114,7 @@ class Tool:
             put(self, "_validator", validator_for(self._schema))
         except ValueError as problem:
             fact = f"a schema is not a JSON Schema: {problem}"
-            raise ManifestError("", [Problem(fact, place=self.folder or manifest.id)]) from None
+            raise ManifestError("", [Problem(fact, place=place)]) from None
         defaults = {
             p.name: values.canonical(p.schema["default"])
             for p in manifest.parameters
@@ -130,7 +126,7 @@ class Tool:
         if not manifest.require_approval and (self.request or self.needs_approval):
             raise ToolLoadError(
                 "it has a request function or an approval rule, but nobody is ever asked about it",
-                place=self.folder or manifest.id,
+                place=place,
                 hint="require_approval=True, or leave the function out",
             )
         put(self, "_request_wants", () if self.request is None else self._request_names(self.request))
@@ -144,8 +140,7 @@ class Tool:
     ) -> Tool:
         """A tool from a typed function."""
         manifest, converters = manifest_of(function, **facts)
-        if wrong := list(wrong_facts({"inline": inline, "request": request}, ToolFacts.__annotations__, None)):
-            raise ManifestError("", [Problem(problem.fact, place=manifest.id) for problem in wrong])
+        refuse_wrong_facts({"inline": inline, "request": request}, ToolFacts.__annotations__, None, manifest.id)
         asks = facts.get("require_approval", True)
         rule = asks if callable(asks) else None
         return cls(

@@ -1,17 +1,16 @@
-"""Files below one folder, through directory file descriptors: nothing here can leave the folder.
+"""Paths of a project, and the files there, through directory file descriptors: nothing here can leave the folder.
 
-Every name of a path is opened by itself, relative to the descriptor of the folder before it, and never through a
-symbolic link (`O_NOFOLLOW`). What was opened stays what it is, so a link that is swapped in between a check and its
-use changes nothing: there is no second look-up. Links are refused altogether, also those that point inside: a person
-who approves a path should not have to follow it.
+A path has one spelling, so that what was shown and what is written can be compared as text. The rules for paths keep
+out what no project needs and what some system reads differently from how it looks. They are manners, not the wall.
+Names that are devices elsewhere (`aux.c`, `nul`) are ordinary files on the systems that this runs on.
 
-A write makes a temporary file in the same folder, brings it to the disk, looks once more that the old file is what it
-was, and renames. Whoever is killed on the way leaves the old file or the new one, and perhaps a temporary file, which
-`sweep` removes: a living writer holds a lock on its own. Between the last look and the rename lie some microseconds in
-which another program's write can still be lost; only a file that is being created is safe from that too, since a hard
-link refuses to replace anything.
+The wall: every name of a path is opened by itself, relative to the descriptor of the folder before it, and never
+through a symbolic link (`O_NOFOLLOW`). What was opened stays what it is, so a link that is swapped in between a check
+and its use changes nothing: there is no second look-up. Links are refused altogether, also those that point inside: a
+person who approves a path should not have to follow it.
 
-What does not live here: text (encoding.py), what was read and shown before (project.py, recording.py).
+What does not live here: changing a file (file_change.py), text (text.py), what was read and shown before (project.py,
+recording.py).
 """
 
 from __future__ import annotations
@@ -19,17 +18,89 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lastword.editor.paths import MAX_PATH_PARTS, TEMPORARY, folded, name_problem, parts_of
 from lastword.editor.provider import MAX_FILE_BYTES, LeftOut
-from lastword.editor.temporary import FILE, remove_abandoned
 from lastword.errors import Conflict, EditError, PathRefused, TooLarge
 
+# Longer and deeper than any path a person reads on a card; below every system's own limit.
+MAX_PATH_LENGTH = 1000
+MAX_PATH_PARTS = 64
+
+TEMPORARY = re.compile(r"\.lastword-[0-9a-f]{16}\.tmp")
+"""The names of files that are being written. Nobody else may use them, and they are never listed."""
+
+
+PATHS = ("path", "new_path", "folder")
+"""The arguments of editor tools that are paths."""
+
+
+def plain(path: str) -> str:
+    """The one spelling of a path that a model wrote in another: `./src//main.py` is `src/main.py`."""
+    if path.startswith("/"):
+        return path
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """The names on the way to a file, outermost first; refuses what is not a plain relative path."""
+    if not isinstance(path, str) or not path:
+        raise PathRefused(f"{path!r} is not a path", hint="give a path relative to the project, such as src/main.py")
+    if len(path) > MAX_PATH_LENGTH:
+        raise PathRefused(f"a path of {len(path)} characters; at most {MAX_PATH_LENGTH} are taken")
+    shown = ascii(path)[1:-1] if _hidden(path) else path
+    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:/", path):
+        raise PathRefused(
+            "the path is absolute", place=shown, hint="give a path relative to the project, such as src/main.py"
+        )
+    parts = tuple(path.split("/"))
+    if len(parts) > MAX_PATH_PARTS:
+        raise PathRefused(f"a path of {len(parts)} parts; at most {MAX_PATH_PARTS} are taken", place=shown)
+    if ".." in parts:
+        raise PathRefused("the path leads upwards", place=shown, hint="name the file without ..")
+    if "" in parts or "." in parts:
+        plain = "/".join(part for part in parts if part not in ("", "."))
+        raise PathRefused("the path has empty parts", place=shown, hint=f"write {plain}" if plain else None)
+    for part in parts:
+        if problem := name_problem(part):
+            raise PathRefused(problem, place=shown)
+    return parts
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with one name of a path, in words, or None."""
+    if not (name.isascii() and name.isprintable()) and (hidden := _hidden(name)):
+        return f"the name holds U+{ord(hidden):04X}, which cannot be seen or typed"
+    if "\\" in name:
+        return "the name holds a backslash; parts of a path are separated by /"
+    if name[-1] in ". ":
+        return "the name ends with a dot or a space, which some systems drop"
+    folded = name.casefold()
+    if folded == ".git":
+        return "git's own files are not part of the project"
+    if TEMPORARY.fullmatch(folded):
+        return "the name is kept for files that are being written"
+    return None
+
+
+def folded(name: str) -> str:
+    """What a name is on a system that ignores case and the way accents are written."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _hidden(text: str) -> str | None:
+    """The first control, format, surrogate or line-breaking character."""
+    return next((c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")), None)
+
+
+# O_NONBLOCK: opening a pipe that took the place of a file must not wait for a writer.
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # Why something in a folder is not part of a project.
@@ -109,7 +180,7 @@ class Folder:
         while waiting:
             path = waiting.pop()
             try:
-                with self._opened(path) as folder:
+                with self.opened_folder(path) as folder:
                     folders, files, others = _entries(folder)
             except FileNotFoundError:
                 continue  # It vanished since.
@@ -131,18 +202,8 @@ class Folder:
             if path.count("/") + 3 <= MAX_PATH_PARTS:
                 waiting += [child for child in reversed(below.values()) if enter(child)]
 
-    def sweep(self) -> list[str]:
-        """Remove the temporary files of writers that were killed; returns their paths."""
-        removed = []
-        for visited in self.walk(lambda _: True):
-            for name in filter(TEMPORARY.fullmatch, visited.files):
-                with suppress(OSError), self._opened(visited.path) as folder:
-                    if remove_abandoned(folder, name):
-                        removed.append(join(visited.path, name))
-        return removed
-
     @contextmanager
-    def _opened(self, path: str) -> Iterator[int]:
+    def opened_folder(self, path: str) -> Iterator[int]:
         folder = self._descend(path.split("/") if path else [])
         try:
             yield folder
@@ -250,14 +311,12 @@ def read_in(folder: int, name: str, path: str) -> bytes | None:
         return None
     with file:
         size = os.fstat(file.fileno()).st_size
-        if size > MAX_FILE_BYTES:
-            raise too_large(path, size)
+        refuse_too_large(path, size)
         data = bytearray()
         # The file may be growing. One byte too many is enough to know.
         while piece := file.read(MAX_FILE_BYTES + 1 - len(data)):
             data += piece
-    if len(data) > MAX_FILE_BYTES:
-        raise too_large(path, len(data))
+    refuse_too_large(path, len(data))
     return bytes(data)
 
 
@@ -317,12 +376,13 @@ def _is_special(kind: str, path: str) -> PathRefused:
     return PathRefused(f"this is {kind}, and only plain files and folders are opened", place=path)
 
 
-def too_large(path: str, size: int) -> TooLarge:
-    return TooLarge(
-        f"a file of {size:,} bytes; the editor takes at most {MAX_FILE_BYTES:,}",
-        place=path,
-        hint="it can be read a part at a time, with first_line and last_line, and not edited",
-    )
+def refuse_too_large(path: str, size: int) -> None:
+    if size > MAX_FILE_BYTES:
+        raise TooLarge(
+            f"a file of {size:,} bytes; the editor takes at most {MAX_FILE_BYTES:,}",
+            place=path,
+            hint="it can be read a part at a time, with first_line and last_line, and not edited",
+        )
 
 
 def changed_meanwhile(path: str) -> Conflict:

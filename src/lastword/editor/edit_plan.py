@@ -17,29 +17,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from lastword.editor.diff import FileDiff, diff_of
-from lastword.editor.edits import count_lines, insert, replace
-from lastword.editor.encoding import uniform_newline
-from lastword.editor.looking import LookingEditor
-from lastword.editor.offloop import each, off_loop
-from lastword.editor.paths import plain, with_plain_paths
+from lastword.editor.project_folder import plain
 from lastword.editor.provider import Preview
-from lastword.editor.recording import RecordingEditor, SealedEditor
-from lastword.editor.tools.reading import no_such_file, text_of
-from lastword.editor.tools.surveying import is_below
+from lastword.editor.read_tools import is_below, no_such_file, spelt, text_of
+from lastword.editor.recording import off_loop
+from lastword.editor.text import count_lines, insert, replace, uniform_newline
 from lastword.errors import EditError
+
+if TYPE_CHECKING:
+    from lastword.editor.recording import LookingEditor, RecordingEditor
+    from lastword.editor.sealed import SealedEditor
 
 # A card that shows more files than this is not read.
 MAX_FILES = 100
 # A batch with more edits is a program, and should be a script with a card for each file.
 MAX_EDITS = 500
+# Linters that are waited for at the same time. Each of them keeps a core busy.
+AT_ONCE = 4
 
 Edit = Mapping[str, Any]
+Step = Callable[["LookingEditor", Edit, "EditStep | None"], Awaitable["EditStep"]]
+"""What becomes of one file by an edit, after another edit of it."""
 
 _BARE_NEWLINE = re.compile(r"(?<!\r)\n")
 
@@ -68,6 +73,13 @@ class EditStep:
         return count_lines((self.base if self.proposed is None else self.proposed) or "")
 
 
+def summary(steps: Sequence[EditStep]) -> str:
+    """A batch in one line: how many files, how many lines."""
+    files = f"{len(steps)} file" + ("" if len(steps) == 1 else "s")
+    added, removed = sum(step.diff.added for step in steps), sum(step.diff.removed for step in steps)
+    return f"{files}, {added} lines added, {removed} removed"
+
+
 class PrivateMisfit(EditError):
     """An edit does not fit a private file. A person decides whether the model is told that much."""
 
@@ -83,7 +95,7 @@ async def plan(editor: LookingEditor, edits: Sequence[Edit]) -> list[EditStep]:
         raise EditError("there are no edits", hint="give at least one")
     if len(edits) > MAX_EDITS:
         raise EditError(f"{len(edits)} edits; at most {MAX_EDITS} are taken at once", hint="split them")
-    named: list[tuple[int, Edit]] = [(number, with_plain_paths(edit)) for number, edit in enumerate(edits, 1)]
+    named: list[tuple[int, Edit]] = [(number, spelt(edit)) for number, edit in enumerate(edits, 1)]
     paths = list(dict.fromkeys(edit["path"] for _, edit in named))
     if len(paths) > MAX_FILES:
         raise EditError(f"{len(paths)} files; at most {MAX_FILES} are shown on one card", hint="split the batch")
@@ -148,13 +160,18 @@ async def _fix_private(editor: LookingEditor, path: str, why: str) -> list[EditS
 async def _fixed(editor: LookingEditor, paths: Sequence[str]) -> list[EditStep | None]:
     """A step for each of these files; None for one that would stay as it is."""
     texts = [await text_of(editor, path) for path in paths]
-    fixed = await off_loop(each, editor.get_fixed_content, paths)
+    fixed = await off_loop(_each_fixed, editor, paths)
     steps = [
         None if new is None or new == old else EditStep(path, old, new)
         for path, old, new in zip(paths, texts, fixed, strict=True)
     ]
     await _compare([step for step in steps if step is not None])
     return steps
+
+
+def _each_fixed(editor: LookingEditor, paths: Sequence[str]) -> list[str | None]:
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(editor.get_fixed_content, paths))
 
 
 async def _private(editor: LookingEditor, paths: Sequence[str]) -> dict[str, str]:
@@ -277,18 +294,13 @@ def _replace_text(text: str, edit: Edit) -> str:
     return result
 
 
-async def _inserted(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
-    text = await text_of(editor, edit["path"])
-    return EditStep(edit["path"], text, await off_loop(_by_line, insert, text, edit))
+def _by_line(change: Callable[..., str]) -> Step:
+    async def step(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
+        text = await text_of(editor, edit["path"])
+        changed = partial(change, text, edit["operations"], path=edit["path"])
+        return EditStep(edit["path"], text, await off_loop(changed))
 
-
-async def _replaced_lines(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
-    text = await text_of(editor, edit["path"])
-    return EditStep(edit["path"], text, await off_loop(_by_line, replace, text, edit))
-
-
-def _by_line(change: Callable[..., str], text: str, edit: Edit) -> str:
-    return change(text, edit["operations"], path=edit["path"])
+    return step
 
 
 async def _written(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
@@ -311,10 +323,10 @@ async def _deleted(editor: LookingEditor, edit: Edit, before: EditStep | None) -
     return EditStep(edit["path"], await editor.get_file_content(edit["path"]), None)
 
 
-_STEPS: dict[str, Callable[[LookingEditor, Edit, EditStep | None], Awaitable[EditStep]]] = {
+_STEPS: dict[str, Step] = {
     "replace_text": _replaced_text,
-    "insert_lines": _inserted,
-    "replace_lines": _replaced_lines,
+    "insert_lines": _by_line(insert),
+    "replace_lines": _by_line(replace),
     "write_file": _written,
     "rename_file": _renamed,
     "delete_file": _deleted,

@@ -1,39 +1,47 @@
 """Tools that change a project: each asks first, with the diff of every file, and writes what was shown.
 
-A tool here is a manifest, a way from arguments to steps (planning.py), and words. The request function plans and shows;
-the execute function plans again and writes, and the sealed editor lets through what was shown and nothing else.
+A tool here is a manifest, a way from arguments to steps (edit_plan.py), and words. The request function plans and
+shows; the execute function plans again and writes, and the sealed editor lets through what was shown and nothing else.
+
+With those that only look (read_tools.py) they are the tools that come with the editor. All of them need one: a session
+without an editor does not offer them.
+
+    registry = ToolRegistry()
+    editor_tools(registry)
+    session = Session(registry, editor=ProjectEditor("project"), approver=…)
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
-from lastword.editor.diff import summary
-from lastword.editor.looking import LookingEditor
-from lastword.editor.offloop import off_loop
-from lastword.editor.paths import with_plain_paths
-from lastword.editor.recording import RecordingEditor, SealedEditor
-from lastword.editor.tools.planning import MAX_EDITS, EditStep, PrivateMisfit, apply, plan, plan_fixes, show
-from lastword.editor.tools.reading import CODE, in_words
+from lastword.editor.edit_plan import MAX_EDITS, EditStep, PrivateMisfit, apply, plan, plan_fixes, show, summary
+from lastword.editor.read_tools import CODE, READERS, as_tool_error, spelt
+from lastword.editor.recording import LookingEditor, RecordingEditor, off_loop
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools import Manifest, Parameter, Tool
+
+if TYPE_CHECKING:
+    from lastword.editor.sealed import SealedEditor
+    from lastword.tools import ToolRegistry
 
 # Findings that are told after a fix; lint_files has all of them.
 MAX_TOLD = 10
 
 Params = dict[str, Any]
 Plan = Callable[[LookingEditor, Params], Awaitable[list[EditStep]]]
-Afterwards = Callable[[SealedEditor, Sequence[EditStep]], Awaitable[list[str]]]
+Afterwards = Callable[["SealedEditor", Sequence[EditStep]], Awaitable[list[str]]]
 """What is worth saying once it is done."""
-Steps = Callable[[Params], Iterable[tuple[Tool, Params]]]
-"""The tools that a batch names, each with its own arguments."""
 
 
 def _writer(
-    manifest: Manifest, planned: Plan, afterwards: Afterwards | None = None, consists_of: Steps | None = None
+    manifest: Manifest,
+    planned: Plan,
+    afterwards: Afterwards | None = None,
+    consists_of: Callable[[Params], Iterable[tuple[Tool, Params]]] | None = None,
 ) -> Tool:
     async def request(params: Params, editor: RecordingEditor) -> dict[str, Any]:
         with _in_words():
@@ -41,7 +49,7 @@ def _writer(
                 steps = await planned(editor, params)
             except PrivateMisfit as problem:
                 return _misfit(problem)
-        said = _proposal(steps[0]) if len(steps) == 1 else f"{summary([step.diff for step in steps])}."
+        said = _said(steps[0])[0] if len(steps) == 1 else f"{summary(steps)}."
         return {
             "title": _title(steps),
             "message": "\n".join([said, *(step.note for step in steps if step.note)]),
@@ -56,18 +64,16 @@ def _writer(
                 # The person was told that nothing would change, and the file has become another since.
                 raise EditError("the change was not shown, so nothing was changed", hint="ask for it again")
             await apply(editor, steps)
-        said = [_report(step) for step in steps]
+        said = [_said(step)[1] for step in steps]
         if len(steps) > 1:
-            said.insert(0, f"Changed {summary([step.diff for step in steps])}.")
+            said.insert(0, f"Changed {summary(steps)}.")
         if any(step.base and step.proposed and step.diff.added != step.diff.removed for step in steps):
             said.append("Lines have moved: read a file again before you edit it by line number.")
         if afterwards is not None:
             said += await afterwards(editor, steps)
         return {"success": True, "message": "\n".join(said)}
 
-    return Tool(
-        manifest, "assistant", execute, request=request, code=CODE, consists_of=consists_of, spell=with_plain_paths
-    )
+    return Tool(manifest, "assistant", execute, request=request, code=CODE, consists_of=consists_of, spell=spelt)
 
 
 def _misfit(problem: PrivateMisfit) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def _in_words() -> Iterator[None]:
     try:
         yield
     except EditError as problem:
-        raise in_words(problem) from problem
+        raise as_tool_error(problem) from problem
 
 
 def _title(steps: Sequence[EditStep]) -> str:
@@ -110,51 +116,28 @@ def _verb(steps: Sequence[EditStep]) -> str:
     return f"Change {len(steps)} files" if len(steps) > 1 else f"{_KINDS[steps[0].diff.kind]} file"
 
 
-def _proposal(step: EditStep) -> str:
-    """One file in the tool's words on the card."""
-    diff = step.diff
-    if diff.kind == "renamed":
-        return f"{step.path} would become {step.renamed_to}, with the same content."
-    if diff.kind == "deleted":
-        return f"{step.path} would be gone{_with_lines(step)}."
-    if diff.kind == "created":
-        return f"{step.path} would be new{_with_lines(step)}."
-    return f"{step.path}: {_counted(step)}."
-
-
-def _report(step: EditStep) -> str:
-    """What happened to one file, for the model."""
-    diff = step.diff
-    if diff.kind == "renamed":
-        return f"Renamed {step.path} to {step.renamed_to}."
-    if diff.kind == "deleted":
-        return f"Deleted {step.path}{_with_lines(step)}."
-    if diff.kind == "created":
-        return f"Created {step.path}{_with_lines(step)}."
-    return f"Changed {step.path}: {_counted(step)}. It has {_lines(step.line_count)} now."
-
-
-def _with_lines(step: EditStep) -> str:
-    if step.base is None and step.proposed is None:
-        return ", which is not text"
-    return f", with {_lines(step.line_count)}"
-
-
-def _counted(step: EditStep) -> str:
-    return f"{_lines(step.diff.added)} added, {step.diff.removed} removed"
+def _said(step: EditStep) -> tuple[str, str]:
+    """One file in the tool's words: on the card, and for the model once it happened."""
+    path, diff = step.path, step.diff
+    counted = f"{_lines(diff.added)} added, {diff.removed} removed"
+    is_text = step.base is not None or step.proposed is not None
+    holding = f", with {_lines(step.line_count)}" if is_text else ", which is not text"
+    match diff.kind:
+        case "renamed":
+            return (
+                f"{path} would become {step.renamed_to}, with the same content.",
+                f"Renamed {path} to {step.renamed_to}.",
+            )
+        case "deleted":
+            return f"{path} would be gone{holding}.", f"Deleted {path}{holding}."
+        case "created":
+            return f"{path} would be new{holding}.", f"Created {path}{holding}."
+        case _:
+            return f"{path}: {counted}.", f"Changed {path}: {counted}. It has {_lines(step.line_count)} now."
 
 
 def _lines(count: int) -> str:
     return f"{count} line" if count == 1 else f"{count} lines"
-
-
-def _one(action: str) -> Plan:
-    """The plan of a tool that is one edit."""
-
-    async def planned(editor: LookingEditor, params: Params) -> list[EditStep]:
-        return await plan(editor, [{"action": action, **params}])
-
-    return planned
 
 
 async def _batch(editor: LookingEditor, params: Params) -> list[EditStep]:
@@ -173,6 +156,7 @@ async def _batch(editor: LookingEditor, params: Params) -> list[EditStep]:
 
 
 def _steps(params: Params) -> Iterator[tuple[Tool, Params]]:
+    """The tools that a batch names, each with its own arguments."""
     for edit in params["edits"]:
         yield _SINGLE[edit["action"]], {name: value for name, value in edit.items() if name != "action"}
 
@@ -194,16 +178,25 @@ async def _left_to_fix(editor: SealedEditor, steps: Sequence[EditStep]) -> list[
     return [*said, "Left, and not to be fixed by itself:", *left[:MAX_TOLD], *more]
 
 
-def _manifest(id: str, display_name: str, description: str, *parameters: Parameter, **facts: Any) -> Manifest:
+def _manifest(id: str, description: str, *parameters: Parameter, **facts: Any) -> Manifest:
     return Manifest(
         id=id,
-        display_name=display_name,
+        display_name=id.replace("_", " ").capitalize(),
         description=description,
         parameters=parameters,
         script_editor_only=True,
         effect="reversible",
         **facts,
     )
+
+
+def _edit(action: str, description: str, icon: str, color: str, *parameters: Parameter, **facts: Any) -> Tool:
+    """A tool that is one edit."""
+
+    async def planned(editor: LookingEditor, params: Params) -> list[EditStep]:
+        return await plan(editor, [{"action": action, **params}])
+
+    return _writer(_manifest(action, description, *parameters, icon=icon, color=color, **facts), planned)
 
 
 _PATH = Parameter("path", "string", "The file, relative to the project, such as src/main.py.")
@@ -253,137 +246,90 @@ _WHOLE_WORDS = Parameter(
 _TEXT = Parameter("text", "string", "The whole text of the file.")
 _NEW_PATH = Parameter("new_path", "string", "Its new name, relative to the project. It must be free.")
 
-_ARGUMENTS: dict[str, tuple[Parameter, ...]] = {
-    "replace_text": (_PATH, _OLD, _NEW, _COUNT, _ALL, _WHOLE_WORDS),
-    "insert_lines": (_PATH, _INSERTIONS),
-    "replace_lines": (_PATH, _REPLACEMENTS),
-    "write_file": (_PATH, _TEXT),
-    "rename_file": (_PATH, _NEW_PATH),
-    "delete_file": (_PATH,),
-}
+_EDITS = (
+    _edit(
+        "replace_text",
+        "Replaces a text in a file. It must occur exactly once, or as often as count says.",
+        "pencil",
+        "systemBlue",
+        *(_PATH, _OLD, _NEW, _COUNT, _ALL, _WHOLE_WORDS),
+    ),
+    _edit(
+        "insert_lines",
+        "Inserts lines into a file, by line number.",
+        "text.insert",
+        "systemBlue",
+        *(_PATH, _INSERTIONS),
+    ),
+    _edit(
+        "replace_lines",
+        "Replaces lines of a file by as many others, by line number.",
+        "pencil",
+        "systemBlue",
+        *(_PATH, _REPLACEMENTS),
+    ),
+    _edit(
+        "write_file",
+        "Creates a file, with its folders, or replaces the whole text of one.",
+        "square.and.pencil",
+        "systemBlue",
+        *(_PATH, _TEXT),
+        content_parameter="text",
+    ),
+    _edit(
+        "rename_file",
+        "Moves a file to another name or folder. Nothing is overwritten.",
+        "arrow.right",
+        "systemOrange",
+        *(_PATH, _NEW_PATH),
+    ),
+    _edit("delete_file", "Deletes a file.", "trash", "systemRed", _PATH),
+)
+_SINGLE = {tool.name: tool for tool in _EDITS}
 
 
 def _edit_schema() -> dict[str, Any]:
     """One edit of a batch. What each action needs is said here, and checked by the tool of that name."""
-    properties: dict[str, Any] = {"action": {"enum": list(_ARGUMENTS)}}
-    for action, parameters in _ARGUMENTS.items():
-        for parameter in parameters:
+    properties: dict[str, Any] = {"action": {"enum": list(_SINGLE)}}
+    for tool in _EDITS:
+        for parameter in tool.manifest.parameters:
             known = properties.setdefault(parameter.name, {"type": parameter.type, "description": ""})
             if parameter is not _PATH:
-                known["description"] = f"{known['description']} For {action}: {parameter.description}".strip()
+                known["description"] = f"{known['description']} For {tool.name}: {parameter.description}".strip()
     return {"type": "object", "properties": properties, "required": ["action", "path"]}
 
 
-_EDITS = Parameter(
-    "edits",
-    "array",
-    "The edits: each an object with `action` (replace_text, insert_lines, replace_lines, write_file, rename_file or "
-    "delete_file) and the arguments of the tool of that name. Only replace_text may name the same file several times.",
-    schema={"type": "array", "minItems": 1, "maxItems": MAX_EDITS, "items": _edit_schema()},
+_FIX_LINT = _manifest(
+    "fix_lint",
+    "Applies the safe fixes of the linter to Python files: one, or every file that has findings.",
+    Parameter("path", "string", "A file or a folder; without it, all files.", required=False, schema={"default": ""}),
+    icon="wand.and.stars",
+    color="systemTeal",
+)
+_EDIT_FILES = _manifest(
+    "edit_files",
+    "Makes several edits in several files as one step: one question with every change, all of them or none, one undo.",
+    Parameter(
+        "edits",
+        "array",
+        "The edits: each an object with `action` (replace_text, insert_lines, replace_lines, write_file, rename_file "
+        "or delete_file) and the arguments of the tool of that name. Only replace_text may name the same file several "
+        "times.",
+        schema={"type": "array", "minItems": 1, "maxItems": MAX_EDITS, "items": _edit_schema()},
+    ),
+    icon="doc.on.doc",
+    color="systemBlue",
 )
 
-_EDITORS = (
-    _writer(
-        _manifest(
-            "replace_text",
-            "Replace text",
-            "Replaces a text in a file. It must occur exactly once, or as often as count says.",
-            *_ARGUMENTS["replace_text"],
-            icon="pencil",
-            color="systemBlue",
-        ),
-        _one("replace_text"),
-    ),
-    _writer(
-        _manifest(
-            "insert_lines",
-            "Insert lines",
-            "Inserts lines into a file, by line number.",
-            *_ARGUMENTS["insert_lines"],
-            icon="text.insert",
-            color="systemBlue",
-        ),
-        _one("insert_lines"),
-    ),
-    _writer(
-        _manifest(
-            "replace_lines",
-            "Replace lines",
-            "Replaces lines of a file by as many others, by line number.",
-            *_ARGUMENTS["replace_lines"],
-            icon="pencil",
-            color="systemBlue",
-        ),
-        _one("replace_lines"),
-    ),
-    _writer(
-        _manifest(
-            "write_file",
-            "Write file",
-            "Creates a file, with its folders, or replaces the whole text of one.",
-            *_ARGUMENTS["write_file"],
-            icon="square.and.pencil",
-            color="systemBlue",
-            content_parameter="text",
-        ),
-        _one("write_file"),
-    ),
-    _writer(
-        _manifest(
-            "rename_file",
-            "Rename file",
-            "Moves a file to another name or folder. Nothing is overwritten.",
-            *_ARGUMENTS["rename_file"],
-            icon="arrow.right",
-            color="systemOrange",
-        ),
-        _one("rename_file"),
-    ),
-    _writer(
-        _manifest(
-            "delete_file",
-            "Delete file",
-            "Deletes a file.",
-            *_ARGUMENTS["delete_file"],
-            icon="trash",
-            color="systemRed",
-        ),
-        _one("delete_file"),
-    ),
+EDITOR_TOOLS: tuple[Tool, ...] = (
+    *READERS,
+    *_EDITS,
+    _writer(_FIX_LINT, _fixes, _left_to_fix),
+    _writer(_EDIT_FILES, _batch, consists_of=_steps),
 )
-_SINGLE = {tool.name: tool for tool in _EDITORS}
+"""Every editor tool, in the order in which a model is told of them."""
 
-WRITERS = (
-    *_EDITORS,
-    _writer(
-        _manifest(
-            "fix_lint",
-            "Fix lint",
-            "Applies the safe fixes of the linter to Python files: one, or every file that has findings.",
-            Parameter(
-                "path",
-                "string",
-                "A file or a folder; without it, all files.",
-                required=False,
-                schema={"default": ""},
-            ),
-            icon="wand.and.stars",
-            color="systemTeal",
-        ),
-        _fixes,
-        _left_to_fix,
-    ),
-    _writer(
-        _manifest(
-            "edit_files",
-            "Edit files",
-            "Makes several edits in several files as one step: one question with every change, all of them or none, "
-            "one undo.",
-            _EDITS,
-            icon="doc.on.doc",
-            color="systemBlue",
-        ),
-        _batch,
-        consists_of=_steps,
-    ),
-)
+
+def editor_tools(registry: ToolRegistry) -> list[Tool]:
+    """Register the editor tools. An application's own tool of the same name stays, in the place of ours."""
+    return [registry.add(tool) for tool in EDITOR_TOOLS if not registry.is_registered(tool.name)]

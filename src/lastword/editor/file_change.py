@@ -1,19 +1,38 @@
 """One change of a file in three steps, of which two wait for the disk and may do so beside an event loop.
 
 What a write, a deletion and a rename have in common: what can be done beforehand, the change itself with a last look
-before it, and bringing it to the disk. What does not live here: who waits for them (project.py), and names and
-descriptors (folder.py).
+before it, and bringing it to the disk.
+
+A write makes a temporary file in the same folder, brings it to the disk, looks once more that the old file is what it
+was, and renames. Whoever is killed on the way leaves the old file or the new one, and perhaps a temporary file, which
+`sweep` removes: a living writer holds a lock on its own. Between the last look and the rename lie some microseconds in
+which another program's write can still be lost; only a file that is being created is safe from that too, since a hard
+link refuses to replace anything.
+
+What does not live here: who waits for a change (project.py), and names and descriptors (project_folder.py).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import secrets
+import stat
 from contextlib import ExitStack, suppress
 from threading import Lock
 
-from lastword.editor.folder import Folder, changed_meanwhile, place, read_in, refuse_collision, status_in, too_large
-from lastword.editor.provider import MAX_FILE_BYTES
-from lastword.editor.temporary import dress, fill, open_temporary, remove_if_there
+from lastword.editor.project_folder import (
+    FILE,
+    TEMPORARY,
+    Folder,
+    changed_meanwhile,
+    join,
+    place,
+    read_in,
+    refuse_collision,
+    refuse_too_large,
+    status_in,
+)
 from lastword.errors import EditError
 
 
@@ -81,8 +100,7 @@ class Writing(Changing):
     """
 
     def __init__(self, folder: Folder, path: str, data: bytes, over: bytes | None, mode: int | None = None) -> None:
-        if len(data) > MAX_FILE_BYTES:
-            raise too_large(path, len(data))
+        refuse_too_large(path, len(data))
         super().__init__(folder, path)
         self._data, self._over, self._mode = data, over, mode
         self._at: tuple[int, str, str]
@@ -97,11 +115,11 @@ class Writing(Changing):
             raise changed_meanwhile(path)
         if over is None:
             refuse_collision(folder, name, path)
-        temporary, descriptor = open_temporary(folder, 0o666 if over is None and mode is None else 0o600)
+        temporary, descriptor = _open_temporary(folder, 0o666 if over is None and mode is None else 0o600)
         stack.callback(os.close, descriptor)
-        stack.callback(remove_if_there, folder, temporary)
-        dress(descriptor, status_in(folder, name), mode)
-        fill(descriptor, self._data)
+        stack.callback(_remove_if_there, folder, temporary)
+        _dress(descriptor, status_in(folder, name), mode)
+        _fill(descriptor, self._data)
         self._at = folder, name, temporary
 
     def _finish(self) -> list[int]:
@@ -161,3 +179,66 @@ class Renaming(Changing):
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
         return [folder, new_folder]
+
+
+def sweep(folder: Folder) -> list[str]:
+    """Remove the temporary files of writers that were killed; returns their paths."""
+    removed = []
+    for visited in folder.walk(lambda _: True):
+        for name in filter(TEMPORARY.fullmatch, visited.files):
+            with suppress(OSError), folder.opened_folder(visited.path) as descriptor:
+                if _remove_abandoned(descriptor, name):
+                    removed.append(join(visited.path, name))
+    return removed
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _open_temporary(folder: int, mode: int) -> tuple[str, int]:
+    """A new file beside the one to be written, locked as long as its writer lives."""
+    while True:
+        name = f".lastword-{secrets.token_hex(8)}.tmp"
+        descriptor = os.open(name, _NEW, mode, dir_fd=folder)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # A sweep may have come between the two lines and taken the file for an abandoned one.
+        if os.fstat(descriptor).st_nlink:
+            return name, descriptor
+        os.close(descriptor)
+
+
+def _remove_if_there(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _remove_abandoned(folder: int, name: str) -> bool:
+    """Remove a temporary file if its writer is dead: a living one holds its lock."""
+    descriptor = os.open(name, FILE, dir_fd=folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _dress(descriptor: int, old: os.stat_result | None, mode: int | None) -> None:
+    """Give the new file the owner and the permission bits of the old one, before anything is in it."""
+    if old is not None:
+        new = os.fstat(descriptor)
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+            with suppress(PermissionError):
+                os.fchown(descriptor, old.st_uid, old.st_gid)
+        mode = stat.S_IMODE(old.st_mode) if mode is None else mode
+    if mode is not None:
+        os.fchmod(descriptor, mode)
+
+
+def _fill(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.fsync(descriptor)
