@@ -2,14 +2,16 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.capture import CaptureResult
 from hypothesis import HealthCheck, settings
 
 from lastword import ToolRegistry
+from lastword.cli import run
 from lastword.journal import Journal, data_of
 from lastword.tools import Tool
 from lastword.tools.guard import ancestry
@@ -144,3 +146,14 @@ def golden() -> Callable[[Path, str], None]:
         assert text == path.read_text()
 
     return compare
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str]) -> Callable[..., CaptureResult[str]]:
+    """Carry out a command line, which ends with this code: what was said since somebody last read it."""
+
+    def carry_out(words: Sequence[str], code: int = 0) -> CaptureResult[str]:
+        assert run(words) == code
+        return capsys.readouterr()
+
+    return carry_out

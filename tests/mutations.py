@@ -574,14 +574,14 @@ MUTANTS = [
     Mutant(
         "rules: below, half a path in a variable",
         "commands/local_session.py",
-        "    if named and not is_whole(named):\n",
+        "    if named and not StoreAddress(named).is_whole:\n",
         "    if False:\n",
         "tests/rules/test_below.py",
     ),
     Mutant(
         "rules: below, half a path in a configuration",
         "config/loader.py",
-        '        table["store"] = from_folder(table["store"], file.parent)\n',
+        '        table["store"] = StoreAddress(table["store"]).meant_in(file.parent)\n',
         "        pass\n",
         "tests/rules/test_below.py",
     ),

@@ -167,16 +167,14 @@ def test_every_golden_file_has_its_case() -> None:
     assert {file.stem for file in GOLDEN.glob("*.txt")} == set(CASES)
 
 
-def test_every_command_is_there_and_helps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_is_there_and_helps(says) -> None:
     """The table of commands must not name what does not exist."""
-    assert run(["--help"]) == 0
-    listed = capsys.readouterr().out
+    listed = says(["--help"]).out
     for name in COMMANDS:
         assert f"  {name} " in listed
     assert "..." not in listed.partition("Commands:")[2], "a summary is cut off"
     for name in COMMANDS:
-        assert run([name, "--help"]) == 0
-        assert "Usage: lastword" in capsys.readouterr().out
+        assert "Usage: lastword" in says([name, "--help"]).out
 
 
 def test_the_list_of_commands_loads_none_of_them() -> None:
@@ -204,18 +202,15 @@ def test_a_command_loads_only_what_it_needs(command: str, unneeded: set[str]) ->
     assert set(done.stdout.splitlines()[-1].split()) & unneeded == set()
 
 
-def test_the_version_is_the_package_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_the_package_version(says) -> None:
     """So that a report of a fault can name it."""
     import lastword
 
-    assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"lastword {lastword.__version__}\n"
+    assert says(["--version"]).out == f"lastword {lastword.__version__}\n"
 
 
 @pytest.mark.parametrize("is_asking", [False, True])
-def test_ctrl_c_outside_of_a_call_is_130(
-    is_asking: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_outside_of_a_call_is_130(is_asking: bool, says, monkeypatch: pytest.MonkeyPatch) -> None:
     """The convention of every shell; and the word stands on a line of its own, also after a question."""
 
     def interrupt(*_: object, **__: object) -> None:
@@ -226,8 +221,7 @@ def test_ctrl_c_outside_of_a_call_is_130(
 
     monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
     monkeypatch.setattr("lastword.commands.tools.Toolbox.find", ask if is_asking else interrupt)
-    assert run(["tools"]) == 130
-    assert capsys.readouterr().err == "\nInterrupted.\n"
+    assert says(["tools"], 130).err == "\nInterrupted.\n"
 
 
 @requirement("TOOL-16")
@@ -248,12 +242,11 @@ def test_wrong_arguments_are_told_before_any_code_runs() -> None:
 
 
 @requirement("TOOL-16")
-def test_only_the_called_tool_is_imported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_called_tool_is_imported(says) -> None:
     """A call of one tool must not run the code of its neighbours."""
     write_tool()
     write_tool("other", code="open('ran', 'w')")
-    assert run(["call", "greet", "name=Ada", "--tools", "mine"]) == 0
-    assert capsys.readouterr().out == "Hello, Ada!\n"
+    assert says(["call", "greet", "name=Ada", "--tools", "mine"]).out == "Hello, Ada!\n"
     assert not Path("ran").exists()
 
 
@@ -270,9 +263,7 @@ def test_several_folders_can_be_named(capsys: pytest.CaptureFixture[str]) -> Non
     [("text=3", "3"), ("text=a=b", "a=b"), ("text=", ""), ("count=3", 3), ("count=2.50", 2.5), ("flag=true", True),
      ("nothing=null", None), ('tags=["a"]', ["a"]), ('shape={"a": 1}', {"a": 1}), ("any=3", 3), ("any=x", "x")],
 )  # fmt: skip
-def test_values_are_read_in_the_type_of_the_manifest(
-    pair: str, value: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_values_are_read_in_the_type_of_the_manifest(pair: str, value: object, says) -> None:
     """A string is taken as it stands; everything else is JSON."""
     kinds = {
         "text": "string", "count": "number", "flag": "boolean", "nothing": "null", "tags": "array", "shape": "object",
@@ -281,8 +272,7 @@ def test_values_are_read_in_the_type_of_the_manifest(
     parameters = [{"name": name, "type": kind, "required": False} for name, kind in kinds.items()]
     code = GREET.replace("f\"Hello, {params['name']}!\"", "__import__('json').dumps(params)")
     write_tool(code=code, parameters=parameters)
-    assert run(["call", "greet", pair, "--tools", "mine"]) == 0
-    assert json.loads(capsys.readouterr().out) == {pair.partition("=")[0]: value}
+    assert json.loads(says(["call", "greet", pair, "--tools", "mine"]).out) == {pair.partition("=")[0]: value}
 
 
 @pytest.mark.parametrize(

@@ -50,37 +50,32 @@ SENTENCE = "lastword itself failed: ZeroDivisionError: oh\n"
 
 
 @pytest.mark.usefixtures("broken_tools")
-def test_a_fault_of_our_own_has_no_traceback_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_of_our_own_has_no_traceback_unless_asked_for(says) -> None:
     """A user cannot do anything with our stack; a developer can ask for it."""
-    assert run(["tools"]) == 1
-    assert capsys.readouterr().err == f"{SENTENCE}hint: this is a bug; --verbose shows where\n"
+    assert says(["tools"], 1).err == f"{SENTENCE}hint: this is a bug; --verbose shows where\n"
 
 
 @pytest.mark.usefixtures("broken_tools")
 @pytest.mark.parametrize("line", [["--verbose", "tools"], ["tools", "--verbose"], ["tools", "--verbose", "--json"]])
-def test_verbose_shows_where_it_failed(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_shows_where_it_failed(line: list[str], says) -> None:
     """Who saw a command fail calls it again and adds the word wherever they are on the line."""
-    assert run(line) == 1
-    told = capsys.readouterr().err
+    told = says(line, 1).err
     assert "Traceback (most recent call last):" in told
     assert "in fail\n" in told
     assert told.endswith(f"ZeroDivisionError: oh\n{SENTENCE}hint: this is a bug; --verbose shows where\n")
 
 
-def test_verbose_behind_two_dashes_is_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_behind_two_dashes_is_an_argument(says) -> None:
     """What stands there is for the command, whatever it looks like."""
-    assert run(["check", "--", "--verbose"]) == 2
-    told = capsys.readouterr().err
+    told = says(["check", "--", "--verbose"], 2).err
     assert "--verbose" in told
     assert "Traceback" not in told
 
 
-def test_a_refused_command_says_where_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_command_says_where_when_asked(says) -> None:
     """A mistake of the person is told in words. Whoever doubts the words can see which line said them."""
-    assert run(["tools", "--tools", "nowhere"]) == 2
-    assert "Traceback" not in capsys.readouterr().err
-    assert run(["tools", "--tools", "nowhere", "--verbose"]) == 2
-    assert "in find\n" in capsys.readouterr().err
+    assert "Traceback" not in says(["tools", "--tools", "nowhere"], 2).err
+    assert "in find\n" in says(["tools", "--tools", "nowhere", "--verbose"], 2).err
 
 
 @pytest.mark.usefixtures("broken_tools")
@@ -99,11 +94,10 @@ def test_a_named_file_gets_everything_and_the_terminal_only_the_words(
 
 @pytest.mark.usefixtures("broken_tools")
 @pytest.mark.parametrize("level", [*LEVELS, "DEBUG"])
-def test_a_level_is_asking_too(level: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_level_is_asking_too(level: str, says, monkeypatch: pytest.MonkeyPatch) -> None:
     """In either case of letters, as people write levels; and a failure is above every one of them."""
     monkeypatch.setenv("LASTWORD_LOG", level)
-    assert run(["tools"]) == 1
-    assert "in fail\n" in capsys.readouterr().err
+    assert "in fail\n" in says(["tools"], 1).err
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -128,16 +128,22 @@ END"""
     assert (run.status, run.output, world.paid) == (status, output, paid)
 
 
-@requirement("NUWA-80", "TOOL-58")
-async def test_stopping_everything_ends_a_script_that_tries():
-    """A stop denies the card that waits. Told as a denial, the script would go on to the next payment."""
-    world = Payments()
+def nobody_answers():
+    """What is set when a card waits, and the approver that leaves it waiting."""
     asked = asyncio.Event()
 
     async def never(request):
         asked.set()
         await asyncio.Event().wait()
 
+    return asked, never
+
+
+@requirement("NUWA-80", "TOOL-58")
+async def test_stopping_everything_ends_a_script_that_tries():
+    """A stop denies the card that waits. Told as a denial, the script would go on to the next payment."""
+    world = Payments()
+    asked, never = nobody_answers()
     session = world.session("s", never)
     task = asyncio.create_task(session.run_script(f'LET r = TRY CALL pay {{ amount: 0 }} PRINT("on")\n{PAYMENTS}'))
     await asked.wait()
@@ -151,12 +157,7 @@ async def test_stopping_everything_ends_a_script_that_tries():
 async def test_who_stops_waiting_for_a_run_is_not_told_as_an_outcome():
     """The task of the run was cancelled: there is nobody left who could go on."""
     world = Payments()
-    asked = asyncio.Event()
-
-    async def never(request):
-        asked.set()
-        await asyncio.Event().wait()
-
+    asked, never = nobody_answers()
     task = asyncio.create_task(world.session("s", never).run_script(PAYMENTS))
     await asked.wait()
     task.cancel()
@@ -169,12 +170,7 @@ async def test_who_stops_waiting_for_a_run_is_not_told_as_an_outcome():
 async def test_a_replay_that_diverges_stops_inside_a_try_too():
     """What the journal contradicts is no failure of a tool, and to go on would act on a wrong memory."""
     world = Payments()
-    waiting = asyncio.Event()
-
-    async def never(request):
-        waiting.set()
-        await asyncio.Event().wait()
-
+    waiting, never = nobody_answers()
     text = 'LET p = TRY CALL price { token: "x" }\nLET r = TRY CALL pay { amount: p.value }\nPRINT(r.kind)'
     run_id = await world.killed_in(text, never, waiting)
     entries = world.store._entries

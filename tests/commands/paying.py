@@ -3,13 +3,15 @@
 import asyncio
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import lastword
 from lastword.journal import data_of
 from lastword.store import SqliteStore
 from sending import until
+from surfaces.screens import Program, lastword_command
 
 JOURNAL = Path("data/lastword/lastword.db")
 
@@ -114,3 +116,12 @@ def mask(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DATE     TIME", text)
     text = re.sub(r" +\+[\d.]+ (ms|s)\b", "  +TIME", text)
     return re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text)
+
+
+@contextmanager
+def at_terminal(*words: str) -> Iterator[Program]:
+    """A command in a terminal of its own, in this folder and with its memory."""
+    with closing(
+        Program(*lastword_command(), *words, cwd=Path.cwd(), XDG_DATA_HOME=str(Path("data").absolute()))
+    ) as it:
+        yield it

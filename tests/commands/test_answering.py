@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 import lastword
-from commands.paying import BILLS, JOURNAL, MANIFEST, Transcript, killed
+from commands.paying import BILLS, JOURNAL, MANIFEST, Transcript, allow, killed
 from lastword.cli import run
 from lastword.journal import data_of
 from lastword.store import SqliteStore
@@ -213,7 +213,7 @@ def test_a_card_of_a_chat_that_ended_says_how_to_come_back(transcript: Transcrip
 
 
 @requirement("TOOL-58")
-def test_stop_denies_and_cancels_in_other_programs(transcript: Transcript, capsys):
+def test_stop_denies_and_cancels_in_other_programs(transcript: Transcript, says, capsys):
     """One waits, one runs, and a third is dead. Each is told as what it is, and nothing is paid that was not."""
     killed("bills", while_it_runs=True)
     Path("paid").unlink()
@@ -224,8 +224,7 @@ def test_stop_denies_and_cancels_in_other_programs(transcript: Transcript, capsy
         call_id = waiting_call(one)
         asyncio.run(until(Path("paid").exists))
         capsys.readouterr()
-        assert run(["stop", "--json"]) == 0
-        stopped = json.loads(capsys.readouterr().out)
+        stopped = json.loads(says(["stop", "--json"]).out)
         assert [call["call_id"] for call in stopped["denied"]] == [call_id]
         assert [call["tool"] for call in stopped["cancelled"]] == ["pay"]
         assert [call["call_id"] for call in stopped["in_doubt"]] == ["bills.0"]
@@ -277,7 +276,7 @@ def killed_while_counting() -> lastword.ToolRegistry:
 
     async def die() -> None:
         living = lastword.Journal()
-        session = lastword.Session(registry, id="s", approver=lambda request: _allow(request), journal=living)
+        session = lastword.Session(registry, id="s", approver=allow, journal=living)
         run = asyncio.create_task(session.run_script(NUMBERS, run_id="r"))
         await until(Path("counting").exists)
         journal = lastword.Journal(SqliteStore(JOURNAL))
@@ -292,10 +291,6 @@ def killed_while_counting() -> lastword.ToolRegistry:
 
     asyncio.run(die())
     return registry
-
-
-async def _allow(request):
-    return request.allow()
 
 
 @requirement("NUWA-62")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lastword
+from commands.paying import JOURNAL, at_terminal
 from lastword.cli import run
 from lastword.errors import StoreError
 from lastword.journal import Journal, data_of
@@ -20,20 +21,8 @@ from lastword.server.history import ChatMessage
 from lastword.store import Entry, SqliteStore
 from lastword.testing import FixedApprover
 from requirements import requirement
-from surfaces.screens import Program, lastword_command
 
-JOURNAL = Path("data/lastword/lastword.db")
 SCRIPT = "LET a = CALL look {}\nCALL pay {}"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to stand in, with a memory of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("LASTWORD_LOG", raising=False)
-    return tmp_path
 
 
 def pay(call_id: str | None = None, script: str | None = None) -> str:
@@ -159,18 +148,15 @@ def test_what_was_accepted_is_written_down(restored: None, say: Say):
 
 
 @requirement("TEAM-10")
-def test_in_a_terminal_only_the_whole_word_accepts(restored: None, home: Path):
+def test_in_a_terminal_only_the_whole_word_accepts(restored: None):
     """Enter does not, nor does a yes that was meant for something else."""
     for typed, accepted in (("yes\r", False), ("a\r", False), ("accept\r", True)):
-        program = Program(*lastword_command(), "journal", "accept", cwd=home, XDG_DATA_HOME=str(home / "data"))
-        try:
+        with at_terminal("journal", "accept") as program:
             program.until("Type accept or no, and press Enter")
             assert "was seen" in program.text
             program.press(typed)
             program.until("Accepted." if accepted else "Nothing was done.")
             assert program.finish() == (0 if accepted else 3)
-        finally:
-            program.close()
         if not accepted:
             is_refused()
     assert pay("third") == "succeeded"
@@ -268,14 +254,12 @@ def converse(*names: str) -> None:
 
 
 @requirement("API-69")
-def test_prune_ends_old_conversations_too_and_says_how_many(capsys: pytest.CaptureFixture[str]):
+def test_prune_ends_old_conversations_too_and_says_how_many(says):
     """What was said to a model is most of what is remembered, and pruning left all of it."""
     pay(call_id="one")
     converse("kitchen", "garden")
-    assert run(["journal", "prune", "--before", "2020-01-01"]) == 0
-    assert capsys.readouterr().out == "The contents of 0 records were forgotten.\n"
-    assert run(["journal", "prune", "--before", "2999-01-01"]) == 0
-    said = capsys.readouterr().out
+    assert says(["journal", "prune", "--before", "2020-01-01"]).out == "The contents of 0 records were forgotten.\n"
+    said = says(["journal", "prune", "--before", "2999-01-01"]).out
     assert re.search(r"^The contents of \d+ records were forgotten\.$", said, re.MULTILINE)
     assert "2 conversations with 4 messages were deleted.\n" in said
     files = [file for file in JOURNAL.parent.iterdir() if file.is_file()]
@@ -284,13 +268,12 @@ def test_prune_ends_old_conversations_too_and_says_how_many(capsys: pytest.Captu
 
 
 @requirement("API-69")
-def test_one_conversation_is_forgotten_and_the_others_stay(capsys: pytest.CaptureFixture[str]):
+def test_one_conversation_is_forgotten_and_the_others_stay(says, capsys: pytest.CaptureFixture[str]):
     """Somebody said something that should not be kept. That needs no server, and no day before which all goes."""
     converse("kitchen", "garden")
     assert run(["journal", "conversations"]) == 0
     assert re.fullmatch(r"(\d{4}-\d\d-\d\d \d\d:\d\d[+-]\d\d:\d\d  (kitchen|garden)\n){2}", capsys.readouterr().out)
-    assert run(["journal", "forget", "kitchen"]) == 0
-    assert capsys.readouterr().out == "1 conversation with 2 messages was deleted.\n"
+    assert says(["journal", "forget", "kitchen"]).out == "1 conversation with 2 messages was deleted.\n"
     files = [file for file in JOURNAL.parent.iterdir() if file.is_file()]
     assert not any(b"Words of kitchen" in file.read_bytes() for file in files)
     assert run(["journal", "conversations", "--json"]) == 0
@@ -298,18 +281,16 @@ def test_one_conversation_is_forgotten_and_the_others_stay(capsys: pytest.Captur
     assert run(["journal", "verify"]) == 0
     capsys.readouterr()
     for name, hint in (("kitchen", "lastword journal conversations"), ("gardn", "did you mean garden?")):
-        assert run(["journal", "forget", name]) == 2
-        said = capsys.readouterr().err
+        said = says(["journal", "forget", name], 2).err
         assert said.startswith(f"{name}: there is no such conversation\n")
         assert hint in said
     assert run(["journal", "forget", "garden"]) == 0
     capsys.readouterr()
-    assert run(["journal", "conversations"]) == 0
-    assert capsys.readouterr().out == "No conversation is kept.\n"
+    assert says(["journal", "conversations"]).out == "No conversation is kept.\n"
 
 
 @requirement("API-69")
-def test_a_conversation_whose_session_has_something_open_is_not_forgotten(capsys: pytest.CaptureFixture[str]):
+def test_a_conversation_whose_session_has_something_open_is_not_forgotten(says, capsys: pytest.CaptureFixture[str]):
     """A question waits in it. Whoever answers has to find what it was about."""
     converse("kitchen")
 
@@ -336,5 +317,4 @@ def test_a_conversation_whose_session_has_something_open_is_not_forgotten(capsys
 
     assert asyncio.run(live()) == 2
     assert "something in its session is still open" in capsys.readouterr().err
-    assert run(["journal", "conversations"]) == 0
-    assert "kitchen" in capsys.readouterr().out
+    assert "kitchen" in says(["journal", "conversations"]).out

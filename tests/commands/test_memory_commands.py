@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 import lastword
-from commands.paying import JOURNAL, MANIFEST, Transcript, killed, with_digest
+from commands.paying import JOURNAL, MANIFEST, Transcript, at_terminal, killed, with_digest
 from lastword.cli import run
 from lastword.server import Conversations
 from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
 from lastword.store import SqliteStore
 from requirements import requirement
-from surfaces.screens import Program, lastword_command
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "memory"
 
@@ -266,8 +265,7 @@ async def _keys() -> list[str]:
 def test_a_waiting_card_is_drawn_and_answered_in_another_terminal(home: Path):
     """The very card, with the keys of every card."""
     killed("bills", while_it_runs=False)
-    program = Program(*lastword_command(), "answer", "bills.0", cwd=home, XDG_DATA_HOME=str(home / "data"))
-    try:
+    with at_terminal("answer", "bills.0") as program:
         program.until("Pay Ann")
         program.until("Send 5 to Ann?")
         program.until("╰▸")
@@ -276,8 +274,6 @@ def test_a_waiting_card_is_drawn_and_answered_in_another_terminal(home: Path):
         program.until("Allowed.")
         program.until("lastword resume bills")
         assert program.finish() == 0
-    finally:
-        program.close()
 
 
 @requirement("TOOL-55")
@@ -289,10 +285,7 @@ def test_a_yes_typed_as_a_command_is_not_the_word_that_an_irreversible_call_take
     killed("bills", while_it_runs=False)
     asked = "Type the name of the tool, pay, and press Enter" if plain else "Type allow and press Enter to go on: "
     for typed in ("yes", "pay" if plain else "allow"):
-        program = Program(
-            *lastword_command(), "answer", "bills.0", *words.split(), cwd=home, XDG_DATA_HOME=str(home / "data")
-        )
-        try:
+        with at_terminal("answer", "bills.0", *words.split()) as program:
             program.until("Send 5 to Ann?")
             if plain:
                 program.until(asked)
@@ -301,8 +294,6 @@ def test_a_yes_typed_as_a_command_is_not_the_word_that_an_irreversible_call_take
                 program.type_by_hand(typed, asked)
             program.until("Nothing was done." if typed == "yes" else "Allowed.")
             assert program.finish() == (3 if typed == "yes" else 0)
-        finally:
-            program.close()
 
 
 @requirement("TOOL-55")
@@ -338,8 +329,7 @@ def test_a_call_in_doubt_runs_again_only_by_two_acts(home: Path, command: str):
     killed("bills", while_it_runs=True)
     words = ["resume", "bills"] if command == "resume" else ["resolve", "bills.0", "--again"]
     for typed in ("no", "pay"):
-        program = Program(*lastword_command(), *words, "--tools", "mine", cwd=home, XDG_DATA_HOME=str(home / "data"))
-        try:
+        with at_terminal(*words, "--tools", "mine") as program:
             if command == "resume":
                 program.until("What shall become of it?")
                 program.press("again\r")
@@ -348,8 +338,6 @@ def test_a_call_in_doubt_runs_again_only_by_two_acts(home: Path, command: str):
             program.until("Nothing was done." if typed == "no" else "Paid 5 to Ann.")
             if typed == "pay":
                 assert Path("paid").read_text() == "Ann\nAnn\n"
-        finally:
-            program.close()
         if typed == "no":
             assert Path("paid").read_text() == "Ann\n"
 
@@ -357,10 +345,7 @@ def test_a_call_in_doubt_runs_again_only_by_two_acts(home: Path, command: str):
 def test_a_call_in_doubt_is_asked_about_when_its_run_is_resumed(home: Path):
     """In the terminal, with whole words; Enter decides nothing."""
     killed("bills", while_it_runs=True)
-    program = Program(
-        *lastword_command(), "resume", "bills", "--tools", "mine", cwd=home, XDG_DATA_HOME=str(home / "data")
-    )
-    try:
+    with at_terminal("resume", "bills", "--tools", "mine") as program:
         program.until("What shall become of it?")
         program.press("yes\r")
         program.until("Please type again, done, abandon or later.")
@@ -371,8 +356,6 @@ def test_a_call_in_doubt_is_asked_about_when_its_run_is_resumed(home: Path):
         program.press("d")
         program.until("denied it")
         assert program.finish() == 0
-    finally:
-        program.close()
     assert Path("paid").read_text() == "Ann\n"
 
 
@@ -380,13 +363,10 @@ def test_whoever_starts_something_is_reminded_of_a_call_in_doubt(home: Path):
     """A short notice that names the command; the work goes on."""
     killed("bills", while_it_runs=True)
     Path("empty.nuwa").write_text("PRINT(1)\n")
-    program = Program(*lastword_command(), "run", "empty.nuwa", cwd=home, XDG_DATA_HOME=str(home / "data"))
-    try:
+    with at_terminal("run", "empty.nuwa") as program:
         program.until("1 call is in doubt: bills.0 (pay).")
         program.until("lastword resolve bills.0")
         assert program.finish() == 0
-    finally:
-        program.close()
 
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "journal.md").read_text()

@@ -57,18 +57,15 @@ def digest_in(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @requirement("RULE-9")
-def test_accepting_shows_the_file_and_the_tools_and_lets_them_count(file, capsys):
+def test_accepting_shows_the_file_and_the_tools_and_lets_them_count(file, says, capsys):
     """Before it: asked, with nobody there to ask. After it: done, and written down why."""
-    assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS]) == NOT_ALLOWED
-    said = capsys.readouterr().err
+    said = says(["call", "pay", "to=Ada", "amount=5", *TOOLS], NOT_ALLOWED).err
     assert "policy.toml: you have not accepted it as it is, so what it allows is asked about" in said
     digest = digest_in(capsys)
-    assert run(["policy", "accept", *TOOLS, "--digest", digest]) == 0
-    assert "Accepted." in capsys.readouterr().out
+    assert "Accepted." in says(["policy", "accept", *TOOLS, "--digest", digest]).out
     assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS]) == 0
     assert run(["call", "pay", "to=Mallory", "amount=5", *TOOLS]) == NOT_ALLOWED
-    assert run(["policy", "accept", *TOOLS]) == 0
-    assert "Everything is accepted as it is." in capsys.readouterr().out
+    assert "Everything is accepted as it is." in says(["policy", "accept", *TOOLS]).out
 
 
 @requirement("RULE-9")
@@ -81,7 +78,7 @@ def test_a_digest_of_something_else_accepts_nothing(file, capsys):
 
 
 @requirement("RULE-9")
-def test_changed_code_of_a_tool_is_asked_about_again(file, home, capsys):
+def test_changed_code_of_a_tool_is_asked_about_again(file, home, says, capsys):
     """The rule was accepted for the tool that the person saw."""
     assert run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)]) == 0
     code = home / "mine/pay/assistant_tool.py"
@@ -93,46 +90,40 @@ def test_changed_code_of_a_tool_is_asked_about_again(file, home, capsys):
     assert "small payments (policy.toml:2): it allows nothing of pay: the tool is not" in capsys.readouterr().err
     assert run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)]) == 0
     assert "allows nothing" not in capsys.readouterr().err, "it allows again"
-    assert run(["policy", "check", *TOOLS]) == 0
-    assert capsys.readouterr().err == ""
+    assert says(["policy", "check", *TOOLS]).err == ""
 
 
 @requirement("RULE-3")
-def test_check_says_of_a_text_that_is_bounded_by_a_folder_that_it_may_be_no_path(file, capsys):
+def test_check_says_of_a_text_that_is_bounded_by_a_folder_that_it_may_be_no_path(file, says):
     """Any text that begins with that folder passes: to whom something is paid, and what else stands in it."""
     file.write_text(POLICY.replace('in = ["Ada", "Bo"]', 'under = "/var"').replace('"Ada"', '"/var/a"'))
-    assert run(["policy", "check", *TOOLS]) == 0
-    assert "pay does not say that to is a path" in capsys.readouterr().err
+    assert "pay does not say that to is a path" in says(["policy", "check", *TOOLS]).err
 
 
 @requirement("RULE-7")
-def test_explain_takes_the_name_that_stands_on_the_card_of_an_agent(file, capsys):
+def test_explain_takes_the_name_that_stands_on_the_card_of_an_agent(file, says):
     """A person reads it there, and asks about it here."""
-    assert run(["policy", "explain", "claude__Bash", "command=ls", "cwd=/"]) == 0
-    by_card = capsys.readouterr().out
-    assert run(["policy", "explain", "claude:Bash", "command=ls", "cwd=/"]) == 0
-    assert capsys.readouterr().out == by_card
+    by_card = says(["policy", "explain", "claude__Bash", "command=ls", "cwd=/"]).out
+    assert says(["policy", "explain", "claude:Bash", "command=ls", "cwd=/"]).out == by_card
 
 
 @requirement("RULE-7")
-def test_explain_names_rule_file_and_line(file, capsys):
+def test_explain_names_rule_file_and_line(file, says, capsys):
     """Or the nearest, and what misses."""
     run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)])
     capsys.readouterr()
     assert run(["policy", "explain", "pay", "to=Ada", "amount=5", *TOOLS]) == 0
     assert capsys.readouterr().out == "allow. small payments (policy.toml:2)\n"
-    assert run(["policy", "explain", "pay", "to=Eve", "amount=5", *TOOLS]) == 0
-    said = capsys.readouterr().out
+    said = says(["policy", "explain", "pay", "to=Eve", "amount=5", *TOOLS]).out
     assert said == "ask. Nearest: small payments (policy.toml:2): to “Eve” is none of “Ada”, “Bo”\n"
 
 
 @requirement("RULE-7")
-def test_check_lists_the_rules_and_what_may_not_be_meant(file, capsys):
+def test_check_lists_the_rules_and_what_may_not_be_meant(file, says, capsys):
     """A rule for a tool that is not there, or that has no key, allows nothing; whoever wrote it should know."""
     other = POLICY.replace("small payments", "other").replace('"pay"', '"gone"')
     file.write_text(POLICY + other)
-    assert run(["policy", "check", *TOOLS]) == 0
-    said = capsys.readouterr()
+    said = says(["policy", "check", *TOOLS])
     assert "policy.toml (user, not accepted: it can only ask and deny)\n" in said.out
     assert "  allow  small payments (policy.toml:2): pay, to one of “Ada”, “Bo”, amount at most 20\n" in said.out
     assert "other (policy.toml:13): there is no tool gone here" in said.err
@@ -141,17 +132,16 @@ def test_check_lists_the_rules_and_what_may_not_be_meant(file, capsys):
 
 
 @requirement("RULE-7", "HOOK-7")
-def test_check_sends_nobody_to_turn_a_key_that_does_not_turn(file, capsys):
+def test_check_sends_nobody_to_turn_a_key_that_does_not_turn(file, says):
     """For Codex there is none, and the command for the other agents would be refused."""
     file.write_text(LS)
-    assert run(["policy", "check"]) == 0
-    said = capsys.readouterr().err
+    said = says(["policy", "check"]).err
     assert "this tool must be asked about each time; Codex does not tell its hooks in which folder" in said
     assert "--standing" not in said
 
 
 @requirement("RULE-7")
-def test_check_says_of_a_rule_that_sums_a_secret_that_it_allows_nothing(file, home, capsys):
+def test_check_says_of_a_rule_that_sums_a_secret_that_it_allows_nothing(file, home, says):
     """Each use would write down what the secret comes to."""
     manifest = home / "mine/pay/assistant_tool.json"
     facts = json.loads(manifest.read_text())
@@ -159,50 +149,43 @@ def test_check_says_of_a_rule_that_sums_a_secret_that_it_allows_nothing(file, ho
         parameter["secret"] = parameter["name"] == "amount"
     manifest.write_text(json.dumps(facts))
     file.write_text(POLICY.replace("[rule.where]", "limits = { sum = { amount = 50 } }\n[rule.where]"))
-    assert run(["policy", "check", *TOOLS]) == 0
-    said = capsys.readouterr().err
+    said = says(["policy", "check", *TOOLS]).err
     assert "allows nothing of pay: it sums amount, which is secret, and the sum would tell it" in said
 
 
 @requirement("RULE-7")
-def test_check_finds_an_argument_that_no_tool_has(file, home, capsys):
+def test_check_finds_an_argument_that_no_tool_has(file, home, says):
     """Somebody who denies large payments and mistypes the argument would deny nothing, and rely on it."""
     slip = '[[rule]]\nname = "never large"\ntool = "pay"\ndecide = "deny"\nwhere = { amout = { min = 100 } }\n'
     file.write_text(slip + slip.replace("large", "there").replace('"pay"', '"pey"'))
-    assert run(["policy", "check", *TOOLS]) == 0
-    said = capsys.readouterr().err
+    said = says(["policy", "check", *TOOLS]).err
     assert "never large (policy.toml:1): it never matches: pay has no argument amout; did you mean amount?" in said
     assert "never there (policy.toml:6): there is no tool pey here; did you mean pay?" in said
     file.write_text(slip.replace("amout", "amount"))
-    assert run(["policy", "check", *TOOLS]) == 0
-    assert capsys.readouterr().err == ""
+    assert says(["policy", "check", *TOOLS]).err == ""
 
 
 @requirement("RULE-7")
-def test_explain_counts_what_is_used_up_and_uses_nothing(file, capsys):
+def test_explain_counts_what_is_used_up_and_uses_nothing(file, says, capsys):
     """An allow that has nothing left is a question, and whoever asks about it hears so."""
     file.write_text(POLICY.replace('decide = "allow"', 'decide = "allow"\nlimits = { calls = 1 }'))
     assert run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)]) == 0
     explain = ["policy", "explain", "pay", "to=Ada", "amount=5", *TOOLS]
     for _ in range(2):
-        assert run(explain) == 0
-        assert capsys.readouterr().out.endswith("allow. small payments (policy.toml:2)\n")
+        assert says(explain).out.endswith("allow. small payments (policy.toml:2)\n")
     # Nor is anything written down.
-    assert run(["journal", "verify"]) == WRONG_USAGE
-    assert "there is nothing in this journal" in capsys.readouterr().err
+    assert "there is nothing in this journal" in says(["journal", "verify"], WRONG_USAGE).err
     assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS]) == 0
     capsys.readouterr()
-    assert run(explain) == 0
-    assert capsys.readouterr().out == "ask. the rule small payments (policy.toml:2) was for 1 call, and it is used up\n"
+    assert says(explain).out == "ask. the rule small payments (policy.toml:2) was for 1 call, and it is used up\n"
 
 
 @requirement("RULE-9")
-def test_what_a_rule_will_not_do_is_said_before_the_yes(file, home, capsys):
+def test_what_a_rule_will_not_do_is_said_before_the_yes(file, home, says, capsys):
     """A person who agrees to a rule that allows nothing would be asked all the same, and wonder."""
     manifest = home / "mine/pay/assistant_tool.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"autoApprove": "exact"}))
-    assert run(["policy", "accept", *TOOLS]) == NOT_ALLOWED
-    said = capsys.readouterr().err
+    said = says(["policy", "accept", *TOOLS], NOT_ALLOWED).err
     note = "small payments (policy.toml:2): it allows nothing of pay: this tool takes a standing yes only for exact"
     assert 0 < said.index(note) < said.index("What these rules allow will happen without asking you.")
     digest = said.split("--digest ")[1].split()[0]
@@ -212,41 +195,36 @@ def test_what_a_rule_will_not_do_is_said_before_the_yes(file, home, capsys):
 
 @requirement("RULE-7")
 @pytest.mark.parametrize("text", ["", "# To come.\n"])
-def test_check_says_of_an_empty_file_that_there_are_no_rules_in_it(file, text, capsys):
+def test_check_says_of_an_empty_file_that_there_are_no_rules_in_it(file, text, says):
     """Nothing of it waits to be accepted."""
     file.write_text(text)
-    assert run(["policy", "check", *TOOLS]) == 0
-    assert capsys.readouterr().out == f"{file} (user, no rules in it)\n"
+    assert says(["policy", "check", *TOOLS]).out == f"{file} (user, no rules in it)\n"
 
 
 @requirement("RULE-9")
-def test_a_file_that_allows_nothing_is_not_said_to(file, capsys):
+def test_a_file_that_allows_nothing_is_not_said_to(file, says):
     """A person who reads that something will happen without a question should not look for it in vain."""
     file.write_text('[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n')
-    assert run(["policy", "accept", *TOOLS]) == NOT_ALLOWED
-    said = capsys.readouterr().err
+    said = says(["policy", "accept", *TOOLS], NOT_ALLOWED).err
     assert "These rules allow nothing: they ask and deny, and hold already." in said
     assert "without asking you" not in said
 
 
 @requirement("RULE-7")
-def test_check_says_where_files_would_be(home, capsys):
+def test_check_says_where_files_would_be(home, says):
     """For somebody who has none yet."""
-    assert run(["policy", "check"]) == 0
-    assert "lastword.policy.toml" in capsys.readouterr().out
+    assert "lastword.policy.toml" in says(["policy", "check"]).out
 
 
 @requirement("RULE-4")
 @pytest.mark.parametrize(
     "command", [["call", "pay", "to=Ada", "amount=5", *TOOLS], ["policy", "check"], ["run", "x.nuwa"]]
 )
-def test_nothing_starts_with_a_broken_policy(file, home, capsys, command):
+def test_nothing_starts_with_a_broken_policy(file, home, says, command):
     """In words: file, line, fact, hint."""
     (home / "x.nuwa").write_text("LET x = 1\n")
     file.write_text(POLICY.replace("decide", "decides"))
-    assert run(command) == WRONG_USAGE
-    said = capsys.readouterr().err
-    assert "policy.toml:5: unknown field decides of rule\nhint: did you mean decide?" in said
+    assert "policy.toml:5: unknown field decides of rule\nhint: did you mean decide?" in says(command, WRONG_USAGE).err
 
 
 @requirement("RULE-4", "RULE-9")
@@ -267,11 +245,10 @@ def test_the_doctor_names_the_rules_and_a_broken_file(file, capsys):
 
 
 @requirement("RULE-1")
-def test_a_project_that_denies_is_heard_without_a_question(home, capsys):
+def test_a_project_that_denies_is_heard_without_a_question(home, says, capsys):
     """Stricter is always believed."""
     (home / "lastword.policy.toml").write_text('[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n')
-    assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS, "--auto-approve"]) == NOT_ALLOWED
-    said = capsys.readouterr().err
+    said = says(["call", "pay", "to=Ada", "amount=5", *TOOLS, "--auto-approve"], NOT_ALLOWED).err
     assert "the rule never (lastword.policy.toml:1) denies it. Asking again changes nothing" in said
     # What was asked for is remembered, as it is of a call that somebody was asked about.
     assert run(["calls", "--json"]) == 0
@@ -294,7 +271,7 @@ def test_a_tool_cannot_accept_a_policy(file, home):
 
 
 @requirement("RULE-7", "RULE-9")
-def test_the_guides_walk_with_files_prints_what_the_guide_says(file, home, capsys):
+def test_the_guides_walk_with_files_prints_what_the_guide_says(file, home, says, capsys):
     """docs/rules.md shows a check, a yes, a call and an explanation. They are run here, in that order."""
     guide = (Path(__file__).parents[2] / "docs/rules.md").read_text()
     walk = guide.split("## The same with files")[1].split("```text\n")[1].split("```")[0]
@@ -306,8 +283,7 @@ def test_the_guides_walk_with_files_prints_what_the_guide_says(file, home, capsy
     digest = digest_in(capsys)
     for command, shown in commands:
         accepts = command == "policy accept"
-        assert run([*command.split(), *TOOLS, *(["--digest", digest] if accepts else [])]) == 0
-        said = "".join(capsys.readouterr())
+        said = "".join(says([*command.split(), *TOOLS, *(["--digest", digest] if accepts else [])]))
         for line in shown.replace("/home/you/.local/share/lastword/policy.toml", str(file)).splitlines():
             if line != "…" and not line.startswith(("What these", "Type yes")):  # at a terminal
                 assert re.sub(r"\([0-9a-f]{12}\)", "", line) in re.sub(r"\([0-9a-f]{12}\)", "", said)

@@ -25,10 +25,6 @@ def address(postgres):
     return postgres.new_store()
 
 
-def told(*words: str) -> int:
-    return run(list(words))
-
-
 async def fill(store: Store) -> None:
     """A story with everything in it: calls, a refusal, state, content, a question that waits, something forgotten."""
     registry = lastword.ToolRegistry()
@@ -76,7 +72,7 @@ async def digests(store: Store) -> set[str]:
 
 
 @requirement("TEAM-6")
-def test_a_journal_is_copied_to_a_server_and_back_and_tells_the_same(address, capsys):
+def test_a_journal_is_copied_to_a_server_and_back_and_tells_the_same(address, says):
     """Chain, head and every question; what was forgotten stays so, and its keys stay taken."""
     here, back = "sqlite:///here.db", "sqlite:///back.db"
 
@@ -95,15 +91,13 @@ def test_a_journal_is_copied_to_a_server_and_back_and_tells_the_same(address, ca
         await store.close()
 
     asyncio.run(prepare())
-    assert told("journal", "copy", here, address) == 0
-    assert "records, the same in both, each as it was written." in capsys.readouterr().out
-    assert told("journal", "copy", address, back) == 0
+    assert "records, the same in both, each as it was written." in says(["journal", "copy", here, address]).out
+    assert run(["journal", "copy", address, back]) == 0
     first, there, second = asyncio.run(look(here, address, back))
     for question in first:
         assert first[question] == there[question] == second[question], question
-    assert told("journal", "copy", here, address) == 0, "there is nothing left to copy, and that is fine"
-    assert told("journal", "verify", "--store", address) == 0
-    assert str(first["head"]) in capsys.readouterr().out
+    assert run(["journal", "copy", here, address]) == 0, "there is nothing left to copy, and that is fine"
+    assert str(first["head"]) in says(["journal", "verify", "--store", address]).out
 
 
 @requirement("TEAM-6")
@@ -125,7 +119,7 @@ def test_a_copy_that_was_interrupted_goes_on(address, capsys):
 
 
 @requirement("TEAM-6")
-def test_a_journal_is_not_copied_over_another(address, capsys):
+def test_a_journal_is_not_copied_over_another(address, says, capsys):
     """A wrong word must not mix two histories."""
 
     async def prepare() -> None:
@@ -135,12 +129,10 @@ def test_a_journal_is_not_copied_over_another(address, capsys):
             await store.close()
 
     asyncio.run(prepare())
-    assert told("journal", "copy", "sqlite:///here.db", address) == 1
+    assert run(["journal", "copy", "sqlite:///here.db", address]) == 1
     assert "there is another journal already, of 1 records" in capsys.readouterr().err
-    assert told("journal", "copy", address, address) == 2
-    assert "both are the same journal" in capsys.readouterr().err
-    assert told("journal", "copy", address, "memory:") == 2
-    assert "gone when this command ends" in capsys.readouterr().err
+    assert "both are the same journal" in says(["journal", "copy", address, address], 2).err
+    assert "gone when this command ends" in says(["journal", "copy", address, "memory:"], 2).err
 
 
 @requirement("TEAM-6")
@@ -154,24 +146,22 @@ def test_a_journal_that_was_changed_is_not_copied(address, postgres, capsys):
 
     asyncio.run(prepare())
     postgres.sql(f"UPDATE {schema_of(address)}.records SET data = 'other' WHERE seq = 3")
-    assert told("journal", "copy", address, "sqlite:///copy.db") == 1
+    assert run(["journal", "copy", address, "sqlite:///copy.db"]) == 1
     assert "record 3 (asked) was changed after it was written" in capsys.readouterr().err
 
 
 @requirement("TEAM-7")
-def test_a_role_is_given_what_a_program_needs(address, postgres, capsys):
+def test_a_role_is_given_what_a_program_needs(address, postgres, says, capsys):
     """One line by whoever owns the database, and the programs never need more."""
     postgres.sql("DO $$ BEGIN CREATE ROLE program LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    assert told("journal", "grant", "program", "--store", address) == 0
+    assert run(["journal", "grant", "program", "--store", address]) == 0
     assert capsys.readouterr().out == "program may read the journal and append to it. Nothing else.\n"
     theirs = address.replace("postgres@", "program@")
-    assert told("token", "create", "kitchen", "--store", theirs) == 0
-    assert told("token", "list", "--store", theirs) == 0
-    assert "kitchen" in capsys.readouterr().out
-    assert told("journal", "grant", "nobody_at_all", "--store", address) == 1
+    assert run(["token", "create", "kitchen", "--store", theirs]) == 0
+    assert "kitchen" in says(["token", "list", "--store", theirs]).out
+    assert run(["journal", "grant", "nobody_at_all", "--store", address]) == 1
     assert "the server knows no role 'nobody_at_all'\nhint: make it: createuser NAME" in capsys.readouterr().err
-    assert told("journal", "grant", "program", "--store", "sqlite:///here.db") == 2
-    assert "only a server has roles" in capsys.readouterr().err
+    assert "only a server has roles" in says(["journal", "grant", "program", "--store", "sqlite:///here.db"], 2).err
 
 
 @requirement("TEAM-7")
@@ -179,7 +169,7 @@ def test_a_conversation_that_the_servers_role_may_not_forget_is_gone_and_stops_n
     """A client deletes one, and the role can only append. Its words go when somebody prunes who may."""
     for role, more in (("program", []), ("pruner", ["--forgetting"])):
         postgres.sql(f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-        assert told("journal", "grant", role, *more, "--store", address) == 0
+        assert run(["journal", "grant", role, *more, "--store", address]) == 0
     theirs, pruners = (address.replace("postgres@", f"{role}@") for role in ("program", "pruner"))
 
     async def delete() -> None:
@@ -205,24 +195,23 @@ def test_a_conversation_that_the_servers_role_may_not_forget_is_gone_and_stops_n
 
     asyncio.run(delete())
     assert asyncio.run(words()) != [None]
-    assert told("journal", "prune", "--before", "2020-01-01", "--store", pruners) == 0
+    assert run(["journal", "prune", "--before", "2020-01-01", "--store", pruners]) == 0
     assert asyncio.run(words()) == [None]
-    assert told("journal", "verify", "--store", theirs) == 0
+    assert run(["journal", "verify", "--store", theirs]) == 0
 
 
-def test_every_command_finds_the_journal_that_the_configuration_names(address, capsys, monkeypatch):
+def test_every_command_finds_the_journal_that_the_configuration_names(address, says, capsys, monkeypatch):
     """A company writes it down once: whoever answers, lists and resumes looks where the servers write."""
     Path("lastword.toml").write_text(f'[server]\nstore = "{address}"\n')
     monkeypatch.setenv("LASTWORD_CONFIG", "lastword.toml")
-    assert told("call", "pay", "to=ann", "amount=5", "--tools", "mine", "--json") == 3, "nobody is there to ask"
+    assert run(["call", "pay", "to=ann", "amount=5", "--tools", "mine", "--json"]) == 3, "nobody is there to ask"
     capsys.readouterr()
-    assert told("journal", "verify") == 0
-    assert told("doctor", "--json") in (0, 1)
+    assert run(["journal", "verify"]) == 0
+    assert run(["doctor", "--json"]) in (0, 1)
     said = capsys.readouterr().out
     assert PostgresStore(address).address.shown in said
     assert not Path("data/lastword/lastword.db").exists()
-    assert told("approvals", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == []
+    assert json.loads(says(["approvals", "--json"]).out) == []
 
 
 def test_a_server_that_is_away_is_told_in_words_and_nothing_runs(capsys):
@@ -234,7 +223,7 @@ def test_a_server_that_is_away_is_told_in_words_and_nothing_runs(capsys):
         ["journal", "verify"],
         ["runs"],
     ):
-        assert told(*command, "--store", away) != 0
+        assert run([*command, "--store", away]) != 0
         said = capsys.readouterr()
         assert "the server does not answer" in said.err, command
         assert "Traceback" not in said.err

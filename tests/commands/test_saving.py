@@ -8,10 +8,10 @@ import apsw
 import pytest
 
 import lastword
+from commands.paying import JOURNAL
 from lastword.cli import run
 from requirements import requirement
 
-JOURNAL = Path("data/lastword/lastword.db")
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(3000)
 
 
@@ -44,33 +44,29 @@ def call_id(home: Path) -> str:
 
 
 @requirement("TOOL-64")
-def test_show_names_what_was_kept_and_says_how_to_get_it(capsys, call_id):
+def test_show_names_what_was_kept_and_says_how_to_get_it(says, call_id):
     """A terminal draws no pictures; it says that there is one."""
-    assert run(["show", call_id]) == 0
-    said = capsys.readouterr().out
+    said = says(["show", call_id]).out
     assert "  image  plot.png, image/png, 3 KB: Sales\n  file   t.csv, text/csv, 4 bytes\n" in said
     assert "lastword show one --save DIR writes them into a folder." in said
-    assert run(["show", "two"]) == 0
-    assert "--save" not in capsys.readouterr().out
+    assert "--save" not in says(["show", "two"]).out
 
 
 @requirement("TOOL-64")
-def test_show_tells_a_program_the_digests_and_never_the_bytes(capsys, call_id):
+def test_show_tells_a_program_the_digests_and_never_the_bytes(says, call_id):
     """Whoever reads the journal's JSON gets digest, type and size."""
-    assert run(["show", call_id, "--json"]) == 0
-    finished = json.loads(capsys.readouterr().out)[-1]["data"]
+    finished = json.loads(says(["show", call_id, "--json"]).out)[-1]["data"]
     assert finished["content"][0].keys() == {"kind", "digest", "media_type", "size", "name", "alt"}
 
 
 @requirement("TOOL-64")
-def test_what_was_kept_is_saved_over_nothing_that_is_there(capsys, call_id):
+def test_what_was_kept_is_saved_over_nothing_that_is_there(says, call_id):
     """A tool names the file; it must not be able to choose which of the person's files is lost."""
     folder = Path("out")
     folder.mkdir()
     (folder / "plot.png").write_text("mine")
     (folder / "t.csv").symlink_to(Path("elsewhere").absolute())
-    assert run(["show", call_id, "--save", "out"]) == 0
-    assert "wrote out/plot-2.png" in capsys.readouterr().err
+    assert "wrote out/plot-2.png" in says(["show", call_id, "--save", "out"]).err
     assert (folder / "plot.png").read_text() == "mine"
     assert (folder / "plot-2.png").read_bytes() == PNG
     assert (folder / "t-2.csv").read_bytes() == b"a,b\n"
@@ -78,13 +74,11 @@ def test_what_was_kept_is_saved_over_nothing_that_is_there(capsys, call_id):
 
 
 @requirement("TOOL-64")
-def test_saving_what_is_not_there_is_refused_in_words(capsys, call_id):
+def test_saving_what_is_not_there_is_refused_in_words(says, call_id):
     """Nothing saved is no success."""
-    assert run(["show", "two", "--save", "out"]) == 2
-    assert "it returned nothing that could be saved" in capsys.readouterr().err
+    assert "it returned nothing that could be saved" in says(["show", "two", "--save", "out"], 2).err
     Path("file").write_text("")
-    assert run(["show", call_id, "--save", "file"]) == 2
-    assert "it cannot be written" in capsys.readouterr().err
+    assert "it cannot be written" in says(["show", call_id, "--save", "file"], 2).err
 
 
 @requirement("TOOL-64")
@@ -109,15 +103,13 @@ def test_a_journal_that_was_edited_gives_no_other_bytes_and_does_not_verify(caps
 
 
 @requirement("TOOL-64")
-def test_pruning_says_how_much_went_with_the_records(capsys, call_id):
+def test_pruning_says_how_much_went_with_the_records(says, call_id):
     """Numbers, because it cannot be taken back."""
     size = JOURNAL.stat().st_size
     assert size > len(PNG)
-    assert run(["journal", "prune", "--before", "2100-01-01"]) == 0
-    said = capsys.readouterr().out
+    said = says(["journal", "prune", "--before", "2100-01-01"]).out
     assert "With them 2 images, sounds, files and texts that nothing else holds were deleted, 3 KB in all.\n" in said
     assert run(["show", call_id, "--save", "out"]) == 2
     assert run(["journal", "verify"]) == 0
     assert PNG not in JOURNAL.read_bytes()
-    assert run(["journal", "prune", "--before", "2100-01-01"]) == 0
-    assert "With them" not in capsys.readouterr().out.splitlines()[-1]
+    assert "With them" not in says(["journal", "prune", "--before", "2100-01-01"]).out.splitlines()[-1]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lastword import Preset, Session, ToolRegistry
-from lastword.commands.up import Beside
+from lastword.commands.chat import Beside
 from lastword.journal import Journal, data_of
 from lastword.server import HttpUpstream, ServerLimits, Serving, Stopping, build_app
 from lastword.store import MemoryStore, Store

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lastword.cli import run
-from lastword.commands import attach
+from lastword.commands.options import data_file
 from lastword.server import HttpUpstream
 from lastword.talk import KeptModel, keep_model
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
@@ -216,7 +216,7 @@ def test_a_model_that_sees_too_little_for_one_protocol_is_tried_in_the_others(tm
 def model_file(tmp_path, monkeypatch):
     """Where the page keeps the model that a person chose there."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    return attach.model_file()
+    return data_file("model.json")
 
 
 @requirement("API-30")

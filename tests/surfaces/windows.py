@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from lastword import Session, ToolRegistry
 from lastword.call import Limits, wait_for_answer
-from lastword.commands.up import Beside
+from lastword.commands.chat import Beside
 from lastword.consent import Outcome, People, Preset
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import Journal

@@ -10,13 +10,15 @@ tool go to `stream_mode="custom"`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword.adapters.passage import ShownImage, carry, facts, manifests, pictures
-from lastword.call import Reported
-from lastword.consent import Outcome
 from lastword.lazily import brought_by
-from lastword.session import Session
+
+if TYPE_CHECKING:
+    from lastword.call import Reported
+    from lastword.consent import Outcome
+    from lastword.session import Session
 
 with brought_by("langchain", "langchain_core", "langgraph"):
     from langchain_core.messages import ToolMessage

@@ -9,13 +9,15 @@ a tool returned follow the words. There is no place for the progress of a functi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.adapters.passage import carry, manifests, pictures
 from lastword.errors import NotJSON
 from lastword.lazily import brought_by
-from lastword.session import Session
+
+if TYPE_CHECKING:
+    from lastword.session import Session
 
 with brought_by("openai-agents", "agents"):
     from agents import FunctionTool, Tool, ToolOutputImage, ToolOutputText

@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,8 +20,10 @@ from lastword import ids
 from lastword.call import Event, Reported
 from lastword.consent import Outcome
 from lastword.errors import Detached, SessionError
-from lastword.session import Session
-from lastword.tools import Manifest
+
+if TYPE_CHECKING:
+    from lastword.session import Session
+    from lastword.tools import Manifest
 
 log = logging.getLogger("lastword")
 

@@ -9,13 +9,15 @@ that the model reads, and neither ends the run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword.adapters.passage import carry, facts, manifests, pictures
-from lastword.call import Reported
-from lastword.consent import Kind
 from lastword.lazily import brought_by
-from lastword.session import Session
+
+if TYPE_CHECKING:
+    from lastword.call import Reported
+    from lastword.consent import Kind
+    from lastword.session import Session
 
 with brought_by("pydantic-ai", "pydantic_ai"):
     from pydantic_ai import BinaryContent, CustomEvent, RunContext, ToolDefinition, ToolDenied, ToolFailed, ToolReturn

@@ -15,7 +15,6 @@ import msgspec
 from lastword.call import Stopped, stop
 from lastword.card import entry_of, read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, complain
-from lastword.commands.confirm import WHO, check_seen, is_meant, one_of
 from lastword.commands.options import (
     json_option,
     plain_option,
@@ -24,6 +23,7 @@ from lastword.commands.options import (
     with_journal,
     with_own_journal,
 )
+from lastword.commands.person import WHO, check_seen, is_meant, one_of
 from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError

@@ -1,117 +1,79 @@
 """`lastword chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process.
 
-The conversation is kept by the page (web/), and the terminal is a window on it that uses the page's API: in the same
-process, or in that of a `lastword up` that runs already.
+`up` has the API, the page and a chat for one person in one process, on this machine only; `chat --attach` joins it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
-import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import click
-import msgspec
-from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from lastword.call import wait_for_answer
 from lastword.cli import DONE, complain
-from lastword.commands.attach import Seat, check_alone, data_file, find_here, join, join_folder, model_file
-from lastword.commands.configuration import people_of, read_config
-from lastword.commands.local_session import load_tools, open_project, rules_here, tell_of_doubt
-from lastword.commands.options import plain_option, store_option, tools_option
-from lastword.commands.serve import config_option
-from lastword.consent import Approver, Preset
-from lastword.editor import ProjectEditor
-from lastword.errors import LastWordError
-from lastword.journal import Journal
-from lastword.mcp import McpServers
-from lastword.server import (
-    ChangingUpstream,
-    Stopping,
-    build_app,
+from lastword.commands.conversation import ChatOptions, Seat, Setup, assistant_api, conversation_options, find_here
+from lastword.commands.options import (
+    data_file,
+    people_of,
 )
-from lastword.session import Session
-from lastword.store import Store, open_store
-from lastword.talk import NAME as REHEARSAL
+from lastword.errors import LastWordError
+from lastword.journal import attending
+from lastword.server import (
+    HttpUpstream,
+    Serving,
+    is_loopback,
+)
 from lastword.talk import (
-    NOTE,
     Api,
+    ApiError,
     HttpWire,
     InProcessWire,
+    KeptModel,
     ModelChoice,
-    Wire,
-    add_tour,
     alive,
-    choose_model,
     find_preset,
-    read_kept_model,
     resolve_presets,
     usual_protocol,
 )
-from lastword.terminal import Window
+from lastword.terminal import (
+    Window,
+    fitted,
+    is_interactive,
+)
 from lastword.tools.guard import refuse_below
 from lastword.web import (
     AssistantSetup,
     JoinableServer,
+    JoinFile,
+    ModelForm,
+    NoBrowser,
     PageSetup,
     begins_session,
     find_joinable,
+    left_unfinished,
+    open_browser,
+    open_last,
     open_page,
 )
 
-# A session's id is also a conversation's, and a part of a path.
-SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
+if TYPE_CHECKING:
+    from lastword.session import Session
+    from lastword.store import Store
 
-preset_option = click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with.")
-session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
-upstream_option = click.option(
-    "--upstream", metavar="URL", help="The model's server, like http://127.0.0.1:11434/v1. Without it: as configured."
-)
-model_option = click.option("--model", metavar="NAME", help="The model of that server. Without it: as configured.")
+# How often a key is looked for: it opens once, and another terminal may be quicker each time.
+ATTEMPTS = 5
+LOOPBACK = "127.0.0.1"
+NO_BROWSER = "no browser could be opened from here\nhint: open the address above, in a browser of this machine"
+
 server_option = click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
-
-
-class ChatOptions(msgspec.Struct, frozen=True):
-    """What can be said to every command that opens a conversation."""
-
-    folders: tuple[str, ...]
-    preset: str | None
-    session_id: str | None
-    plain: bool
-    store: str | None
-    config: Path | None
-    upstream: str | None
-    model: str | None
-
-
-def conversation_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command these options, together as its argument `options`."""
-
-    @functools.wraps(command)
-    def called(**given: Any) -> int:
-        together = {name: given.pop(name) for name in ChatOptions.__struct_fields__}
-        return command(**given, options=ChatOptions(**together))
-
-    for option in (
-        config_option,
-        store_option,
-        plain_option,
-        session_option,
-        preset_option,
-        model_option,
-        upstream_option,
-        tools_option,
-    ):
-        called = option(called)
-    return called
 
 
 @click.command()
@@ -171,111 +133,6 @@ def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
             )
 
 
-def check_session_id(session_id: str | None) -> None:
-    """Refuse an id that could not name a conversation."""
-    if session_id is not None and not SESSION_ID.fullmatch(session_id):
-        raise LastWordError(
-            "an id has letters, digits, `_`, `:` and `-`, at most 100, and begins with a letter or digit",
-            place="--session",
-        )
-
-
-class Setup:
-    """What the person brings: configuration, tools, a preset, a terminal."""
-
-    def __init__(self, options: ChatOptions, *, port: int | None = None, project: str | None = None) -> None:
-        flags = {"store": options.store, "port": port, "upstream": options.upstream, "model": options.model}
-        self.config = read_config(options.config, flags)
-        check_session_id(options.session_id)
-        self.preset = options.preset
-        self.session_id = options.session_id
-        self._project = None if project is None else open_project(project, self.config)
-        self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
-        self.seat = Seat(plain=options.plain)
-        self.registry = load_tools(options.folders, project, asking=self.seat.is_attended)
-        self.policy = rules_here(project, self.config.server.store, self.config.file)
-        # After all others: a tool of a server cannot take the name of one that is there.
-        self.servers = McpServers.of(self.config)
-        for words in self.servers.offer(self.registry):
-            complain(words)
-
-    def open_store(self) -> Store:
-        """The configured store, or the one in the user's data folder."""
-        return open_store(self.config.server.store or f"sqlite:///{data_file()}")
-
-    @property
-    def tour_hint(self) -> str:
-        """What to type first, where the tour's tools are at hand and a person can type."""
-        return (
-            " Type tour for a walk of a minute." if self.seat.is_attended and self.registry.is_registered(NOTE) else ""
-        )
-
-    @contextmanager
-    def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
-        """The project to work on. For the tour: a folder that is thrown away, and tools that work in it."""
-        if self._project is not None or not is_rehearsal:
-            yield self._project
-            return
-        add_tour(self.registry)
-        with TemporaryDirectory(prefix="lastword-tour-") as folder:
-            yield ProjectEditor(folder, "tour")
-
-    @asynccontextmanager
-    async def session(
-        self, store: Store, approver: Approver | None, preset: Preset, *, is_rehearsal: bool
-    ) -> AsyncIterator[Session]:
-        """The session of the conversation, with its project and its MCP servers."""
-        async with self.servers:
-            with self.project(is_rehearsal=is_rehearsal) as editor:
-                session = Session(
-                    self.registry,
-                    id=self.session_id,
-                    approver=approver,
-                    journal=Journal(store, people=people_of(self.config)),
-                    preset=preset,
-                    editor=editor,
-                    policy=self.policy,
-                )
-                async with session:
-                    yield session
-
-    async def talk(self, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
-        """Chat over this wire until the person leaves."""
-        api = Api(wire)
-        is_rehearsal = choice.is_rehearsal if choice else REHEARSAL in await api.models()
-        presets = resolve_presets(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
-        chosen = find_preset(presets, self.preset)
-        if self.session_id is not None and await begins_session(store, self.session_id):
-            words = f"{words} There was no session {self.session_id}: it begins now."
-        async with AsyncExitStack() as after:
-            # Without a person at the terminal there is no window that could answer.
-            approver = wait_for_answer if self.seat.is_attended else None
-            session = await after.enter_async_context(
-                self.session(store, approver, presets[chosen].preset, is_rehearsal=is_rehearsal)
-            )
-            if self.seat.is_attended:
-                await tell_of_doubt(session.journal)
-            front, gate = await after.enter_async_context(
-                open_page(
-                    Response(status_code=404),
-                    session,
-                    api,
-                    AssistantSetup(presets, chosen, words, is_rehearsal),
-                    PageSetup(watches_others=False),
-                )
-            )
-            beside = find_here(find_joinable(join_folder())) if self.seat.is_attended else []
-            await self.seat.talk(
-                Window(InProcessWire(front), gate.admit("terminal")),
-                words=[f"{words}{self.tour_hint}", *map(_beside, beside)],
-                farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
-            )
-
-
-def _beside(found: JoinableServer) -> str:
-    return f"A `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its conversation."
-
-
 async def _chat_elsewhere(setup: Setup, url: str) -> None:
     wire = HttpWire(url, os.environ.get("LASTWORD_TOKEN"))
     store = setup.open_store()
@@ -291,30 +148,193 @@ async def _chat_here(setup: Setup) -> None:
         await setup.talk(InProcessWire(app), store, choice, choice.words)
 
 
-@asynccontextmanager
-async def assistant_api(
-    setup: Setup, *, log: Any
-) -> AsyncIterator[tuple[ASGIApp, Store, ModelChoice, Stopping, ChangingUpstream]]:
-    """The assistant API in this process, over the person's own store."""
-    config = setup.config
-    async with AsyncExitStack() as after:
-        choice = await choose_model(config, kept=read_kept_model(model_file()))
-        store = setup.open_store()
-        after.push_async_callback(store.close)
-        stopping, models = Stopping(), ChangingUpstream(choice.upstream)
-        app = build_app(
-            store,
-            models,
-            model=config.server.model or choice.model,
-            persona=config.persona_text(),
-            is_reasoning=config.server.reasoning,
-            limits=config.server.limits,
-            hosts=config.server.hosts,
-            origins=config.server.origins,
-            log=log or (lambda line: None),
-            stopping=stopping,
-            # Any account of this machine reaches a port on it, and the conversation is this person's alone.
-            open_to_machine=False,
-            retention_days=config.server.retention_days,
+def check_alone(others: Mapping[str, object]) -> None:
+    """Refuse what would be ignored."""
+    if unused := [name for name, value in others.items() if value]:
+        raise LastWordError(
+            "joins a conversation as it is; it takes no tools, preset, session, store or configuration",
+            place="--attach",
+            hint=f"leave out {', '.join(unused)}",
         )
-        yield app, store, choice, stopping, models
+
+
+async def join(named: str, *, plain: bool) -> None:
+    """Chat in the conversation of a server that runs already."""
+    wire, window = await _enter(named)
+    try:
+        await Seat(plain=plain).talk(
+            window,
+            words=[f"Joined the conversation at {wire.url}. What you say and answer shows in its other windows too."],
+            farewell=lambda id: "Left. The conversation goes on; `lastword chat --attach` comes back to it.",
+        )
+    finally:
+        await wire.close()
+
+
+async def _enter(named: str) -> tuple[HttpWire, Window]:
+    parts = urlsplit(named)
+    key = parse_qs(parts.query).get("key", [""])[0]
+    for attempt in range(ATTEMPTS):
+        found = JoinableServer(f"{parts.scheme}://{parts.netloc}", key, "") if key else _find(named)
+        wire = HttpWire(found.address)
+        host = urlsplit(found.address).hostname or ""
+        if parts.scheme != "https" and not is_loopback(host):
+            raise LastWordError(f"{host} is another machine, and http would show it everything", place="--attach")
+        try:
+            return wire, await Window.enter(wire, found.key)
+        except LastWordError as problem:
+            await wire.close()
+            # Another terminal took the key from under our hands; there is a new one by now.
+            if key or attempt == ATTEMPTS - 1 or not isinstance(problem, ApiError) or problem.status != 403:
+                raise
+    raise AssertionError("the last attempt raises")
+
+
+def _find(named: str) -> JoinableServer:
+    """The server to join: at an address, or of this folder, or the only one."""
+    known = find_joinable(data_file("open"))
+    if named:
+        known = [found for found in known if found.address == named.rstrip("/").removesuffix("/v1")]
+        if not known:
+            raise LastWordError(
+                f"no `lastword up` of yours runs at {named}",
+                place="--attach",
+                hint="take the address with a key that the page makes under Settings",
+            )
+    chosen = find_here(known) or known
+    if not chosen:
+        raise LastWordError("no `lastword up` of yours runs", place="--attach", hint="start one: lastword up")
+    if len(chosen) > 1:
+        listed = ", ".join(f"{found.address} ({found.folder})" for found in chosen)
+        raise LastWordError(f"several of yours run: {listed}", place="--attach", hint="name one: --attach URL")
+    return chosen[0]
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
+@conversation_options
+def up(port: int | None, is_opened: bool, options: ChatOptions) -> int:
+    """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
+    refuse_below("lastword up")  # whoever reads its key answers its cards
+    asyncio.run(_up(Setup(options, port=port), is_opened=is_opened))
+    return DONE
+
+
+async def _up(setup: Setup, *, is_opened: bool) -> None:
+    config = setup.config.server
+    # At a person's terminal the access log would hide the conversation.
+    log = None if is_interactive() else sys.stderr.write
+    async with assistant_api(setup, log=log) as (app, store, choice, stopping, models), AsyncExitStack() as after:
+        sock = Serving.bind(LOOPBACK, config.port)
+        address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
+        setup.session_id = await _session_to_open(setup, store)
+        presets = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
+        chosen = find_preset(presets, setup.preset)
+        session = await after.enter_async_context(
+            setup.session(store, wait_for_answer, presets[chosen].preset, is_rehearsal=choice.is_rehearsal)
+        )
+
+        def use(kept: KeptModel) -> None:
+            upstream = HttpUpstream(kept.upstream, key=kept.key, limits=config.limits)
+            models.change(upstream, config.model or kept.model)
+
+        with_model = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=False))
+        form = ModelForm(data_file("model.json"), use, with_model, config.limits, is_rehearsal=choice.is_rehearsal)
+        front, gate = await after.enter_async_context(
+            open_page(
+                app,
+                session,
+                Api(InProcessWire(app)),
+                # Of the model the bare fact: its form is right below.
+                AssistantSetup(
+                    presets, chosen, choice.fact, choice.is_rehearsal, form=None if config.upstream else form
+                ),
+                PageSetup(
+                    limits=config.limits,
+                    hosts=config.hosts,
+                    origins=config.origins,
+                    log=log,
+                    folder=str(Path.cwd()),
+                    servers=setup.servers,
+                ),
+            )
+        )
+        after.enter_context(attending(store))
+        serving = Beside(front, stopping, config.limits, sock)
+        serving.allow_descriptors()
+        is_chat = setup.seat.is_attended and sys.stdout.isatty()
+        stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
+        _say_what_is_up(setup, address, session, choice)
+        _say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
+        sys.stdout.flush()
+        running = asyncio.ensure_future(serving.serve_here())
+        after.enter_context(JoinFile(data_file("open"), address, gate, Path.cwd()).published())
+        if is_opened:
+            try:
+                after.enter_context(open_browser(gate, address, data_file("open"), lambda: complain(NO_BROWSER)))
+            except NoBrowser:
+                complain(NO_BROWSER)
+        try:
+            if is_chat:
+                window = Window(InProcessWire(front), gate.admit("terminal"))
+                again = f"lastword up --session {session.id}"
+                await setup.seat.talk(
+                    window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running
+                )
+            else:
+                await _until_told(running)
+        finally:
+            front.end_streams()
+            serving.should_exit = True
+            await running
+
+
+async def _session_to_open(setup: Setup, store: Store) -> str | None:
+    """The one that was named, else one that was left unfinished, else the last one of this folder."""
+    if setup.session_id is not None:
+        if await begins_session(store, setup.session_id):
+            _say(f"There was no session {setup.session_id}: it begins now.")
+        return setup.session_id
+    people = people_of(setup.config)
+    if (left := await left_unfinished(store, people)) is not None:
+        _say(f"Going on with session {left}: something was left unfinished in it.")
+        return left
+    # Another `up` of this folder has its conversation open already.
+    if find_here(find_joinable(data_file("open"))):
+        return None
+    return await open_last(store, str(Path.cwd()), people)
+
+
+def _say_what_is_up(setup: Setup, address: str, session: Session, choice: ModelChoice) -> None:
+    config = setup.config.server
+    _say(f"Listening on {address}/v1, for this machine only. Other programs need a token: `lastword token create`.")
+    if not is_loopback(config.host):
+        _say(f"(host = {config.host} is for `lastword serve`.)")
+    _say(f"Remembering in {config.store or data_file()}, session {session.id}.")
+    if setup.servers.all:
+        _say(f"MCP servers: {', '.join(server.in_words for server in setup.servers.all)}.")
+    _say(f"{choice.words}{setup.tour_hint}")
+
+
+def _say(words: str) -> None:
+    """A line of ours. On a screen it breaks between words; for a program it is one line."""
+    click.echo(fitted(words, sys.stdout))
+
+
+class Beside(Serving):
+    """A server that leaves signals to the chat beside it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _until_told(running: asyncio.Future[None]) -> None:
+    """Wait for a signal, or for the server to end by itself."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    running.add_done_callback(lambda done: told.set())
+    await told.wait()

@@ -12,9 +12,8 @@ import click
 import uvloop
 
 from lastword.cli import DONE, FAILED
-from lastword.commands.attach import model_file
-from lastword.commands.configuration import laid_aside_words
-from lastword.commands.serve import WITHOUT_TOKENS, config_option, json_option, store_address, store_option
+from lastword.commands.options import config_option, data_file, json_option, laid_aside_words, store_address
+from lastword.commands.serve import WITHOUT_TOKENS, store_option
 from lastword.config import Config, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
@@ -96,7 +95,7 @@ async def _examine_model(config: Config) -> list[Finding]:
     url, source = config.server.upstream, config.sources.get("upstream", "")
     upstream_key, name = config.upstream_key, config.server.model
     try:
-        kept = None if url is not None else read_kept_model(model_file())
+        kept = None if url is not None else read_kept_model(data_file("model.json"))
     except ConfigError as problem:
         return [("model's server", False, str(problem).replace("\n", "; "))]
     if kept is not None:

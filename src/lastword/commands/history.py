@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -18,16 +18,18 @@ from lastword.cli import DONE, FAILED
 from lastword.commands.options import (
     json_option,
     print_json,
+    say,
     store_option,
     with_journal,
     with_own_journal,
 )
 from lastword.consent import Kept, clean_name, size_in_words, unhidden
-from lastword.display import visible
 from lastword.editor import ProjectEditor
 from lastword.errors import EditError, LastWordError, SessionError
 from lastword.journal import Journal, content_of, data_of, handover_in_words, timeline
-from lastword.store import Record
+
+if TYPE_CHECKING:
+    from lastword.store import Record
 
 
 @click.command()
@@ -53,9 +55,9 @@ def show(id: str, folder: str | None, store: str | None, as_json: bool) -> int:
         for line in timeline(records, of=id):
             click.echo(line)
         for line in listed(id, held_by(records)) if folder is None else ():
-            click.echo(line)
+            say(line)
     for path in saved:
-        click.echo(f"wrote {visible(str(path))}", err=True)
+        say(f"wrote {path}", err=True)
     if folder is not None and not saved:
         raise LastWordError("it returned nothing that could be saved", place=id)
     return DONE
@@ -98,7 +100,7 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
         print_json(found)
         return DONE
     for facts in found:
-        click.echo(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {visible(facts['tool'])}")
+        say(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {facts['tool']}")
         click.echo(f"    {summary_of(unhidden(facts['arguments'])) or 'no arguments'}")
     if found:
         click.echo("lastword show ID tells the life of one; lastword calls --session ID lists those of a session.")
@@ -123,7 +125,7 @@ def sessions(last: int, store: str | None, as_json: bool) -> int:
         return DONE
     for facts in found:
         count = f"{facts['calls']} call{'' if facts['calls'] == 1 else 's'}"
-        click.echo(f"{visible(facts['session_id'])}  {facts['began']} to {facts['ended']}  {count}")
+        say(f"{facts['session_id']}  {facts['began']} to {facts['ended']}  {count}")
     if found:
         click.echo(
             "lastword calls --session ID lists its calls; lastword chat --session ID comes back to a conversation."
@@ -178,12 +180,8 @@ async def _read_sessions(journal: Journal, last: int) -> list[dict[str, Any]]:
             "ended": _time(records[-1]),
             "calls": len({record.subject for record in records}),
         }
-        for session_id, records in _in_order(newest)
+        for session_id, records in newest
     ]
-
-
-def _in_order(pairs: Sequence[tuple[str, list[Record]]]) -> Sequence[tuple[str, list[Record]]]:
-    return [(session_id, sorted(records, key=lambda record: record.seq)) for session_id, records in pairs]
 
 
 def _time(record: Record) -> str:
@@ -204,7 +202,7 @@ def listed(id: str, held: Sequence[tuple[str, Kept]]) -> Iterator[str]:
         about = f": {kept.alt}" if kept.alt else ""
         of = "" if call_id == id else f" of {call_id}"
         facts = f"{kept.name}{of}, {kept.media_type}, {size_in_words(kept.size)}{about}"
-        yield f"  {kept.kind:5}  {visible(facts)}"
+        yield f"  {kept.kind:5}  {facts}"
     yield f"lastword show {id} --save DIR writes {'it' if len(held) == 1 else 'them'} into a folder."
 
 
@@ -260,10 +258,10 @@ def undo(call_id: str, project: str | None, store: str | None, as_json: bool) ->
     try:
         undone: Undone = with_own_journal(store, "lastword undo", do)
     except EditError as problem:
-        click.echo(visible(str(problem)), err=True)
+        say(str(problem), err=True)
         return FAILED
     if as_json:
         print_json(msgspec.to_builtins(undone))
     else:
-        click.echo(visible(undone.message))
+        say(undone.message)
     return DONE

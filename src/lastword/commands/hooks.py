@@ -7,10 +7,8 @@ from pathlib import Path
 import click
 
 from lastword.cli import DONE, NOT_ALLOWED
-from lastword.commands.configuration import configured_memory
-from lastword.commands.confirm import agreed, by_a_person
-from lastword.commands.options import apply_option, store_option
-from lastword.display import visible
+from lastword.commands.options import apply_option, configured_memory, say, store_option
+from lastword.commands.person import agreed, by_a_person
 from lastword.hook import AGENTS, SAYS, WORDS, Agent, AgentKeys, HookChange, Hooks, gate, settings_file
 from lastword.mcp import JsonSettings
 
@@ -87,8 +85,8 @@ def install(agent: str, project: bool, store: str | None, standing: str | None, 
     if change.before == change.after:
         click.echo(f"{which.name}: {SAYS[change.standing]}.")
         return DONE
-    kept = f" As they were they lie in {visible(str(backup))}." if backup else ""
-    click.echo(f"{which.name} asks lastword before it uses a tool, by {visible(str(change.file))}.{kept}")
+    kept = f" As they were they lie in {backup}." if backup else ""
+    say(f"{which.name} asks lastword before it uses a tool, by {change.file}.{kept}")
     click.echo(_NEXT[agent])
     click.echo(
         "Start `lastword up` before you use it: without it everything is denied. `lastword doctor` tries the gate."
@@ -106,14 +104,14 @@ def uninstall(agent: str, project: bool, apply: str | None) -> int:
     hooks, which = Hooks(), AGENTS[agent]
     change = hooks.plan_back(which, settings_file(which, Path.cwd() if project else None))
     if not change.is_exact:
-        click.echo(f"{visible(str(change.file))} was edited since. This is what would change:", err=True)
+        say(f"{change.file} was edited since. This is what would change:", err=True)
     _show(change)
     if AgentKeys().read().get(agent, "never") != "never":
         click.echo(f"  {which.name}: {SAYS['never']}.", err=True)
     if not agreed("Take the hook out?", apply, change.digest, "--apply"):
         return NOT_ALLOWED
     hooks.uninstall(change)
-    click.echo(f"Restored {visible(str(change.file))}" + (", byte for byte." if change.is_exact else "."))
+    say(f"Restored {change.file}" + (", byte for byte." if change.is_exact else "."))
     return DONE
 
 

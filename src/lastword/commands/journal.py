@@ -6,19 +6,17 @@ import asyncio
 import datetime
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastword import values
 from lastword.cli import DONE, NOT_ALLOWED
-from lastword.commands.configuration import check_flag
-from lastword.commands.confirm import agreed
-from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
+from lastword.commands.options import check_flag, json_option, print_json, store_option, with_journal, with_own_journal
+from lastword.commands.person import agreed
 from lastword.consent import size_in_words
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean
-from lastword.journal import Journal
 from lastword.lazily import load_later
 from lastword.server import Conversations, EndedUnused
 from lastword.store import (
@@ -36,6 +34,9 @@ from lastword.store import (
 )
 from lastword.terminal import fitted
 from lastword.tools.guard import refuse_below
+
+if TYPE_CHECKING:
+    from lastword.journal import Journal
 
 # Conversations read together when they are listed.
 CONVERSATIONS_PAGE = 500

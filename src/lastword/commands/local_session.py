@@ -9,24 +9,27 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import click
+
 from lastword.call import Asked, Event, QuestionAsked, wait_for_answer
-from lastword.cli import complain
-from lastword.commands.configuration import read_config
+from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from lastword.commands.options import (
     AUTO_APPROVE,
     NOT_BY_ITSELF,
-    ask_trust,
+    data_file,
+    read_config,
     remembering,
 )
+from lastword.commands.person import ask_trust
 from lastword.config import Config, load
-from lastword.consent import Approver, Preset
+from lastword.consent import Approver, Kind, Outcome, Preset
 from lastword.display import visible
 from lastword.editor import Privacy, ProjectEditor, editor_tools
 from lastword.errors import ConfigError, EditError
 from lastword.journal import Journal, Life, cut
 from lastword.rules import Policy, load_policy, places_for
 from lastword.session import Session
-from lastword.store import SqliteStore, StoreAddress, default_path, open_store
+from lastword.store import SqliteStore, StoreAddress, open_store
 from lastword.terminal import fitted
 from lastword.tools import Toolbox, ToolRegistry
 from lastword.tools.guard import given_above, is_below, is_in_folder_above, refuse_below
@@ -35,6 +38,23 @@ STORE = "LASTWORD_STORE"
 ELSEWHERE = "a tool or an agent started this on another memory than yours, where what was used of it is not counted"
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3
+
+
+EXIT_CODES: dict[Kind, int] = {
+    "succeeded": DONE,
+    "failed": FAILED,
+    "raised": FAILED,
+    "timed_out": FAILED,
+    "refused": FAILED,  # the tool could not describe its own call
+    "invalid_arguments": WRONG_USAGE,
+    "unknown_tool": WRONG_USAGE,
+    "denied": NOT_ALLOWED,
+    "no_approver": NOT_ALLOWED,
+    "expired": NOT_ALLOWED,
+    "stale": NOT_ALLOWED,
+    "outcome_unknown": UNKNOWN,
+    "cancelled": INTERRUPTED,
+}
 
 
 @asynccontextmanager
@@ -123,7 +143,7 @@ def is_own_memory(store: str | None, config: Path | None = None) -> bool:
 
 def _place(address: str | None) -> str:
     """The same for two addresses of the same memory in a file."""
-    address = address or f"sqlite:///{default_path(sys.platform, os.environ, Path.home())}"
+    address = address or f"sqlite:///{data_file()}"
     if not address.lower().startswith("sqlite:"):
         return address
     opened = open_store(address)
@@ -166,3 +186,21 @@ def doubt_words(lives: Sequence[Life]) -> str:
         f"{count} in doubt: {', '.join(named)}{more}. A program stopped in the middle, and nobody knows the end.\n"
         f"hint: look at what it changes, then decide: lastword resolve {lives[0].call_id}"
     )
+
+
+def print_outcome(outcome: Outcome, store: str | None = None) -> None:
+    """The result on stdout; what kept it from happening on stderr."""
+    told = outcome.kind in ("succeeded", "cancelled")
+    message = outcome.message
+    if (sys.stdout if told else sys.stderr).isatty():
+        message = visible(message)  # a program may want the bytes; a terminal must not obey them
+    click.echo(message, err=not told)
+    if outcome.content:
+        there = f" --store {shlex.quote(store)}" if store else ""
+        words = "writes what it returned into a folder"
+        click.echo(f"hint: lastword show {outcome.call_id} --save DIR{there} {words}", err=True)
+    if outcome.kind == "no_approver":
+        enough = "--auto-approve is enough for tools that allow it"
+        # An assistant that runs this is not told to turn a person's key.
+        hint = "with --wait a person answers it elsewhere" if is_below() else f"run it in a terminal; {enough}"
+        click.echo(f"hint: {hint}", err=True)

@@ -13,11 +13,10 @@ from typing import Any
 import click
 
 from lastword.cli import DONE, NOT_ALLOWED, complain
-from lastword.commands.confirm import agreed, by_a_person
 from lastword.commands.mcp_serve import approver, serve
-from lastword.commands.options import apply_option, json_option, print_json
+from lastword.commands.options import apply_option, json_option, print_json, say
+from lastword.commands.person import agreed, by_a_person
 from lastword.config import FILE, Config, McpConfig, load
-from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook import WORDS
 from lastword.mcp import (
@@ -88,7 +87,7 @@ def add(
     else:
         entry = McpConfig(command=way[0], args=list(way[1:]), env=_pairs(variables, "--env"), folder=folder)
     ServerEntries(file).add(name, entry)
-    click.echo(f"Named {name} in {visible(str(file))}.")
+    say(f"Named {name} in {file}.")
     return _offer_trust(file, [name])
 
 
@@ -106,7 +105,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
             secrets.keep(secret, value)
         ServerEntries(file).add(server.ours, server.config)
         added.append(server.ours)
-        click.echo(f"Named {server.ours} in {visible(str(file))}.")
+        say(f"Named {server.ours} in {file}.")
         for secret in server.secrets:
             click.echo(f"  ${{{secret}}} is kept in {secrets.file}, which only you can read.")
         for secret in server.missing:
@@ -151,7 +150,7 @@ def remove(name: str, config: Path | None) -> int:
     file = config or Path(FILE)
     ServerEntries(file).remove(name)
     Pins().forget(file, name)
-    click.echo(f"Took {name} out of {visible(str(file))}.")
+    say(f"Took {name} out of {file}.")
     return DONE
 
 
@@ -203,7 +202,7 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
     launch, pinned = server.launch, server.pinned
     launch.check()
     if pinned is None or pinned.way_changed(launch):
-        click.echo(f"The MCP server {name} of {visible(str(place))}:", err=True)
+        say(f"The MCP server {name} of {place}:", err=True)
         for line in launch.way_lines():
             click.echo(f"  {line}", err=True)
         for line in () if pinned is None else pinned.way_changed(launch):
@@ -349,7 +348,7 @@ def wrap(file: Path, apply: str | None) -> int:
     if not agreed("Change the file like this?", apply, plan.digest, "--apply"):
         return NOT_ALLOWED
     backup = gateways.wrap(plan, SecretFile())
-    click.echo(f"Wrapped {visible(str(file))}. As it was it lies in {visible(str(backup))}.")
+    say(f"Wrapped {file}. As it was it lies in {backup}.")
     click.echo("Next:")
     for server in plan.servers:
         click.echo(f"  lastword mcp trust {server.ours} --config {shlex.quote(str(plan.config))}")
@@ -367,7 +366,7 @@ def unwrap(file: Path, apply: str | None) -> int:
     gateways = Gateways()
     now, after, is_exact = gateways.plan_back(file)
     if not is_exact:
-        click.echo(f"{visible(str(file))} was edited since it was wrapped. This is what would change:", err=True)
+        say(f"{file} was edited since it was wrapped. This is what would change:", err=True)
     for line in JsonSettings(now).change_lines(after, file):
         click.echo(f"  {line}", err=True)
     digest = sha256(now + b"\0" + after).hexdigest()
@@ -375,5 +374,5 @@ def unwrap(file: Path, apply: str | None) -> int:
     if not is_exact and not agreed("Change the file like this?", apply, digest, "--apply"):
         return NOT_ALLOWED
     gateways.unwrap(file, now, after)
-    click.echo(f"Restored {visible(str(file))}" + (", byte for byte." if is_exact else "."))
+    say(f"Restored {file}" + (", byte for byte." if is_exact else "."))
     return DONE

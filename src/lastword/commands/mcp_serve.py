@@ -16,26 +16,31 @@ import uvicorn
 from lastword import ids, mcp  # The door is lazy: the SDK takes a second, and `lastword mcp list` needs none of it.
 from lastword.call import Limits, wait_for_answer
 from lastword.cli import DONE, complain
-from lastword.commands.configuration import read_config
 from lastword.commands.local_session import load_tools, open_project, rules_here, say_what_waits
-from lastword.commands.options import project_option, remembering, store_option, tools_option
-from lastword.commands.serve import config_option
-from lastword.config import Config
-from lastword.consent import Preset
-from lastword.editor import ScriptEditorProvider
+from lastword.commands.options import (
+    config_option,
+    project_option,
+    read_config,
+    remembering,
+    store_option,
+    tools_option,
+)
 from lastword.hook import CLAUDE, Allowed, HookInput
-from lastword.journal import Journal
 from lastword.lazily import load_later
 from lastword.mcp import McpServers, sealing_key
-from lastword.rules import Policy
 from lastword.server import Serving, Tokens
 from lastword.session import Session
 from lastword.store import data_folder
-from lastword.tools import ToolRegistry
 from lastword.tools.guard import note_agent, refuse_below
 
 if TYPE_CHECKING:
+    from lastword.config import Config
+    from lastword.consent import Preset
+    from lastword.editor import ScriptEditorProvider
     from lastword.hook import asking
+    from lastword.journal import Journal
+    from lastword.rules import Policy
+    from lastword.tools import ToolRegistry
 else:
     asking = load_later("lastword.hook.asking")
 

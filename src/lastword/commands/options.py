@@ -1,27 +1,35 @@
-"""What several commands share: their options, the memory, the question about found code, JSON on stdout."""
+"""What every command begins with: its options, the configuration, the memory, and words or JSON on stdout.
+
+`lastword serve` begins here too: nothing of this loads what runs tools.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from lastword.cli import complain
-from lastword.commands.configuration import check_flag, configured_memory
+from lastword.config import Config, load
+from lastword.consent import People
 from lastword.display import visible
-from lastword.errors import StoreError
+from lastword.errors import ConfigError, StoreError
 from lastword.journal import Journal, open_default_journal
-from lastword.terminal import fitted, settle
-from lastword.tools import Unagreed
+from lastword.store import StoreAddress, default_path
 from lastword.tools.guard import refuse_below
 
 log = logging.getLogger("lastword")
+
+# A notice is read in passing.
+MAX_NAMED = 6
 
 tools_option = click.option(
     "--tools",
@@ -64,12 +72,69 @@ project_option = click.option(
 )
 editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
 apply_option = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of lastword.toml in this folder."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
-
 
 T = TypeVar("T")
 
-RIGHTS = "It would run with all the rights of your account."
+
+def read_config(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
+    """The configuration of a command. What does not count in it is said."""
+    config = load(path, environ=os.environ, flags=flags)
+    if config.laid_aside:
+        complain(laid_aside_words(config))
+    return config
+
+
+def configured_memory() -> tuple[str | None, People]:
+    """The store that LASTWORD_STORE or lastword.toml names, and whose it is: for commands that want nothing else."""
+    config = load(None, environ=os.environ)
+    return config.server.store, people_of(config)
+
+
+def people_of(config: Config) -> People:
+    """Who sits here, and who may answer for whom."""
+    answers = {who: tuple(whose) for who, whose in config.people.answer.items()}
+    return People(config.people.me, answers)
+
+
+def laid_aside_words(config: Config) -> str:
+    """Which settings of a found file do not count, and what to type."""
+    named = ", ".join(config.laid_aside[:MAX_NAMED])
+    more = f" and {len(config.laid_aside) - MAX_NAMED} more" if len(config.laid_aside) > MAX_NAMED else ""
+    if config.preset:  # It was accepted, and its presets are there.
+        return (
+            f"{config.file}: a tool or an agent started this, so this does not count: {named}{more}\n"
+            "hint: a preset auto-approves in conversations that you start yourself"
+        )
+    return (
+        f"{config.file}: it was found here and you have not accepted it, so this does not count: {named}{more}\n"
+        "hint: lastword trust shows it and asks you"
+    )
+
+
+def check_flag(address: str | None) -> str | None:
+    """Refuse an address with a password in it that was typed on a command line: everybody can list those."""
+    if address is not None and StoreAddress(address).holds_password:
+        raise ConfigError(
+            "a password on the command line can be read by everybody on this machine",
+            place="--store",
+            hint="put it into ~/.pgpass, PGPASSWORD or LASTWORD_STORE, and leave it out of the address",
+        )
+    return address
+
+
+def data_file(name: str | None = None) -> Path:
+    """The store that is used when none is configured, or a file beside it."""
+    store = default_path(sys.platform, os.environ, Path.home())
+    return store if name is None else store.with_name(name)
+
+
+def store_address(config: Config) -> str:
+    """The configured store, or the one in the user's data folder."""
+    return config.server.store or f"sqlite:///{data_file()}"
 
 
 @asynccontextmanager
@@ -118,58 +183,6 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-Agreed = Literal["yes", "always", "no"]
-
-
-def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
-    """Ask whether code that was found here may run. Only a whole word agrees; one word is enough for all."""
-    if len(questions) == 1:
-        return [_ask_one(questions[0])]
-    for question in questions:
-        _show(question)
-    count = f"all {len(questions)}"
-    words = f"{RIGHTS} Type all to run the code of {count}, one to be asked about each by itself, or no, and"
-    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
-    word = _typed(f"Run the code of {count}", ("all", "one", "no"))
-    if word == "one":
-        return _ask_singly(questions)
-    return ["yes" if word == "all" else "no"] * len(questions)
-
-
-def _ask_singly(questions: Sequence[Unagreed]) -> list[Agreed]:
-    """Until the first no: without all of its tools nothing starts."""
-    answers: list[Agreed] = []
-    for question in questions:
-        answers.append("no" if "no" in answers else _ask_one(question))
-    return answers
-
-
-def _ask_one(question: Unagreed) -> Agreed:
-    _show(question)
-    words = f"{RIGHTS} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
-    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
-    return _typed("Run it", ("yes", "always", "no"))
-
-
-def _show(question: Unagreed) -> None:
-    folder = visible(str(question.found.folder))  # the names may be chosen by an attacker
-    if question.is_changed:
-        click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
-    else:
-        click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
-    for file in question.found.folder.files():
-        click.echo(f"  {visible(str(file))}", err=True)
-
-
-Word = TypeVar("Word", bound=str)
-
-
-def _typed(question: str, words: tuple[Word, Word, Word]) -> Word:
-    """One of these words, whole."""
-    settle(sys.stdin)  # what was typed before the question answers nothing
-    while True:
-        answer = click.prompt(question, err=True, type=str, prompt_suffix="? ").strip().casefold()
-        for word in words:
-            if answer == word:
-                return word
-        click.echo(f"Please type {words[0]}, {words[1]} or {words[2]}.", err=True)
+def say(words: str, *, err: bool = False) -> None:
+    """Print it. What others wrote in it is marked: a terminal must not obey them."""
+    click.echo(visible(words), err=err)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -13,10 +13,8 @@ import msgspec
 from lastword import values
 from lastword.card import read_arguments, responses
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, WRONG_USAGE, complain
-from lastword.commands.confirm import WHO, agreed, by_a_person
 from lastword.commands.local_session import counted, open_project
 from lastword.commands.options import (
-    ask_trust,
     json_option,
     print_json,
     store_option,
@@ -24,12 +22,12 @@ from lastword.commands.options import (
     with_journal,
     with_own_journal,
 )
+from lastword.commands.person import WHO, agreed, ask_trust, by_a_person
 from lastword.config import FILE, load, read_text, trusted
 from lastword.display import visible
 from lastword.editor import editor_tools
 from lastword.errors import did_you_mean
 from lastword.hook import FOLDER, agents_tool, agents_tools
-from lastword.journal import Journal
 from lastword.mcp import McpServers
 from lastword.rules import (
     NO_KEY,
@@ -56,6 +54,9 @@ from lastword.rules import (
 from lastword.session import Session
 from lastword.terminal import is_interactive
 from lastword.tools import Tool, Toolbox, ToolRegistry, Trust
+
+if TYPE_CHECKING:
+    from lastword.journal import Journal
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."

@@ -1,4 +1,4 @@
-"""Runs of scripts and calls in doubt, on the command line: `lastword runs`, `resume` and `resolve`."""
+"""Scripts carried out and calls in doubt, on the command line: `lastword run`, `runs`, `resume` and `resolve`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import asyncio
 import datetime
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import UNSET
 
 from lastword import values
-from lastword.call import Asked, Decision, Event, wait_for_answer
-from lastword.cli import DONE, NOT_ALLOWED, UNKNOWN, complain
-from lastword.commands.confirm import BY, check_seen, is_again_meant, one_of
-from lastword.commands.local_session import load_tools, open_project, rules_here, say_what_waits
+from lastword.call import Asked, Decision, Event, Printed, wait_for_answer
+from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
+from lastword.commands.local_session import (
+    EXIT_CODES,
+    load_tools,
+    open_project,
+    open_session,
+    print_outcome,
+    rules_here,
+    say_what_waits,
+)
 from lastword.commands.options import (
+    auto_approve_option,
     json_option,
     plain_option,
     print_json,
@@ -27,9 +35,8 @@ from lastword.commands.options import (
     with_journal,
     with_own_journal,
 )
-from lastword.commands.scripts import finish_run
-from lastword.commands.tools import EXIT_CODES, print_outcome
-from lastword.consent import ApprovalRequest, Outcome
+from lastword.commands.person import BY, check_seen, is_again_meant, one_of
+from lastword.commands.scripts import read_script, say_problems
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal, data_of, timeline
@@ -37,6 +44,52 @@ from lastword.runs import Run
 from lastword.session import Session
 from lastword.terminal import attend, is_interactive, settle, terminal_approver
 from lastword.tools import ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest, Outcome
+
+
+@click.command()
+@click.argument("file", metavar="FILE.nuwa")
+@click.option("--var", "variables", multiple=True, metavar="NAME=JSON", help="A variable the script begins with.")
+@tools_option
+@project_option
+@auto_approve_option
+@click.option("--no-check", is_flag=True, help="Start even if the script is known to fail.")
+@wait_option
+@store_option
+@plain_option
+@json_option
+def run(
+    file: str,
+    variables: tuple[str, ...],
+    folders: tuple[str, ...],
+    project: str | None,
+    auto_approve: bool,
+    no_check: bool,
+    wait: bool,
+    store: str | None,
+    plain: bool,
+    as_json: bool,
+) -> int:
+    """Carry out a script, with consent in this terminal. `-` reads it from standard input.
+
+    Ctrl+C cancels the running call and keeps what is done.
+    """
+    text, name = read_script(file)
+    given = dict(_variable(pair) for pair in variables)
+    approver = terminal_approver(plain=plain) if file != "-" else None
+    registry = load_tools(folders, project, asking=approver is not None)
+
+    async def converse() -> Run:
+        visiting = open_session(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
+        async with visiting as session:
+            if not as_json:
+                session.listen(_print_line)
+            work = session.run_script(text, given, not no_check, name=name)
+            return await attend(session, work, approver=None if wait else approver, plain=plain)
+
+    return _finish(asyncio.run(converse()), as_json=as_json)
 
 
 @click.command()
@@ -136,7 +189,7 @@ def resume(
 
     found = with_journal(store, go_on)
     if isinstance(found, Run):
-        return finish_run(found, as_json=as_json, show_output=True)
+        return _finish(found, as_json=as_json, show_output=True)
     complain(
         f"{run_id}: it waits for an answer, and there is nobody here to ask\n"
         f"hint: lastword answer {found.call_id} shows the question; then lastword resume {run_id} goes on"
@@ -240,13 +293,9 @@ def _given(text: str | None, decision: Decision | None) -> Any:
     """The value that a person says a call gave; UNSET when they say none."""
     if text is None:
         return UNSET
-    place = "--value"
     if decision != "done":
-        raise LastWordError("only a call that was done gave a value", place=place, hint="say --done as well")
-    try:
-        return values.parse(text)
-    except NotJSON as problem:
-        raise LastWordError(problem.fact, place=place, hint="text needs quotes: --value '\"text\"'") from None
+        raise LastWordError("only a call that was done gave a value", place="--value", hint="say --done as well")
+    return _json(text, "--value", "text needs quotes: --value '\"text\"'")
 
 
 async def _session_of(journal: Journal, subject: str) -> str:
@@ -290,3 +339,61 @@ def _ask() -> Decision | None:
         if said in _DECISIONS:
             return _DECISIONS[said]
         click.echo("Please type again, done, abandon or later.", err=True)
+
+
+def _finish(result: Run, *, as_json: bool, show_output: bool = False) -> int:
+    """Say how a run ended, and return the exit code for it."""
+    if as_json:
+        print_json(_as_dict(result))
+        return _exit_code(result)
+    for line in result.output if show_output else ():
+        click.echo(visible(line) if sys.stdout.isatty() else line)
+    say_problems([*result.warnings, *(result.errors or ([result.error] if result.error else []))])
+    if result.status == "waiting":
+        click.echo(
+            f"hint: lastword resolve {result.in_doubt} decides; then lastword resume {result.run_id} goes on", err=True
+        )
+    return _exit_code(result)
+
+
+def _variable(pair: str) -> tuple[str, Any]:
+    name, equals, text = pair.partition("=")
+    if not equals or not name.isidentifier():
+        raise LastWordError(
+            f"found {pair!r}, expected NAME=JSON", place="--var", hint="for instance --var city='\"Lima\"'"
+        )
+    return name, _json(text, f"--var {name}", "text needs quotes: --var name='\"text\"'")
+
+
+def _json(text: str, place: str, hint: str) -> Any:
+    try:
+        return values.parse(text)
+    except NotJSON as problem:
+        raise LastWordError(problem.fact, place=place, hint=hint) from None
+
+
+def _print_line(event: Event) -> None:
+    if isinstance(event, Printed):
+        click.echo(visible(event.line) if sys.stdout.isatty() else event.line)
+
+
+def _as_dict(result: Run) -> dict[str, Any]:
+    return {
+        "run_id": result.run_id,
+        "status": result.status,
+        "output": result.output,
+        "variables": result.variables,
+        "error": None if result.error is None else result.error.as_dict(),
+        "errors": [problem.as_dict() for problem in result.errors],
+        "warnings": [problem.as_dict() for problem in result.warnings],
+    }
+
+
+def _exit_code(result: Run) -> int:
+    if result.status == "waiting":
+        return UNKNOWN
+    if result.status == "cancelled":
+        return INTERRUPTED
+    if result.errors or (result.error is not None and result.error.phase == "parse"):
+        return WRONG_USAGE
+    return DONE if result.status == "done" else FAILED

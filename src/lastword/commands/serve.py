@@ -25,12 +25,12 @@ import uvloop
 
 from lastword import server as api
 from lastword.cli import DONE, FAILED, WRONG_USAGE, complain
-from lastword.commands.configuration import check_flag, read_config
+from lastword.commands.options import check_flag, config_option, json_option, read_config, store_address
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
 from lastword.lazily import load_later
 from lastword.server import Tokens
-from lastword.store import MemoryStore, Store, default_path, open_store
+from lastword.store import MemoryStore, Store, open_store
 from lastword.tools.guard import refuse_below
 
 if TYPE_CHECKING:
@@ -48,9 +48,6 @@ MAX_WORKERS = 64
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-config_option = click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of lastword.toml in this folder."
-)
 store_option = click.option(
     "--store",
     metavar="URL",
@@ -58,7 +55,6 @@ store_option = click.option(
     help="Where everything is remembered: sqlite:///FILE, postgresql://… or memory:",
 )
 WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` to itself alone"
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 
 @click.command()
@@ -236,11 +232,6 @@ def _with_tokens(work: Callable[[Tokens], Awaitable[T]], *, store: str | None, c
             await opened.close()
 
     return asyncio.run(carry())
-
-
-def store_address(config: Config) -> str:
-    """The configured store, or the one in the user's data folder."""
-    return config.server.store or f"sqlite:///{default_path(sys.platform, os.environ, Path.home())}"
 
 
 class Workers:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 import msgspec
 
 from lastword import author, values
 from lastword.card import read_arguments
-from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
-from lastword.commands.local_session import open_session
+from lastword.cli import DONE, FAILED, WRONG_USAGE, complain
+from lastword.commands.local_session import EXIT_CODES, open_session, print_outcome
 from lastword.commands.options import (
-    ask_trust,
     auto_approve_option,
     editor_option,
     json_option,
@@ -29,8 +27,8 @@ from lastword.commands.options import (
     tools_option,
     wait_option,
 )
+from lastword.commands.person import ask_trust
 from lastword.config import load
-from lastword.consent import Kind, Outcome
 from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
@@ -39,21 +37,8 @@ from lastword.terminal import attend, is_interactive, terminal_approver
 from lastword.tools import Effect, Manifest, Tool, Toolbox, ToolFolder, ToolRegistry, Trust
 from lastword.tools.guard import is_below
 
-EXIT_CODES: dict[Kind, int] = {
-    "succeeded": DONE,
-    "failed": FAILED,
-    "raised": FAILED,
-    "timed_out": FAILED,
-    "refused": FAILED,  # the tool could not describe its own call
-    "invalid_arguments": WRONG_USAGE,
-    "unknown_tool": WRONG_USAGE,
-    "denied": NOT_ALLOWED,
-    "no_approver": NOT_ALLOWED,
-    "expired": NOT_ALLOWED,
-    "stale": NOT_ALLOWED,
-    "outcome_unknown": UNKNOWN,
-    "cancelled": INTERRUPTED,
-}
+if TYPE_CHECKING:
+    from lastword.consent import Outcome
 
 
 @click.command()
@@ -267,24 +252,6 @@ def _json_object(text: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LastWordError(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
     return value
-
-
-def print_outcome(outcome: Outcome, store: str | None = None) -> None:
-    """The result on stdout; what kept it from happening on stderr."""
-    told = outcome.kind in ("succeeded", "cancelled")
-    message = outcome.message
-    if (sys.stdout if told else sys.stderr).isatty():
-        message = visible(message)  # a program may want the bytes; a terminal must not obey them
-    click.echo(message, err=not told)
-    if outcome.content:
-        there = f" --store {shlex.quote(store)}" if store else ""
-        words = "writes what it returned into a folder"
-        click.echo(f"hint: lastword show {outcome.call_id} --save DIR{there} {words}", err=True)
-    if outcome.kind == "no_approver":
-        enough = "--auto-approve is enough for tools that allow it"
-        # An assistant that runs this is not told to turn a person's key.
-        hint = "with --wait a person answers it elsewhere" if is_below() else f"run it in a terminal; {enough}"
-        click.echo(f"hint: {hint}", err=True)
 
 
 def _print_results(results: Iterable[author.Checked]) -> None:

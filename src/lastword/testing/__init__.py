@@ -21,13 +21,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.author import TestApproval, TestExecute, run_tool_tests, tool_beside
 from lastword.call import Limits, wait_for_answer
 from lastword.consent import ALLOWED, CLOSED, DENIED, ApprovalRequest, Outcome, Preset, UserAction
-from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session
@@ -35,6 +34,9 @@ from lastword.store import MemoryStore
 from lastword.testing.approvers import FixedAnswers, FixedApprover
 from lastword.testing.trial import Going, Trial
 from lastword.tools import Manifest, Tool, ToolFolder, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.editor import ScriptEditorProvider
 
 __all__ = [
     "ALLOWED",

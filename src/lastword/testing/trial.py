@@ -13,17 +13,19 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lastword import ids
 from lastword.call import Decision, Event, Limits, OnQuestion, Reported
 from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset
-from lastword.editor import ScriptEditorProvider
 from lastword.journal import Journal
 from lastword.session import Session
 from lastword.store import MemoryStore
 from lastword.testing.approvers import Answer, FixedApprover
 from lastword.tools import Tool, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.editor import ScriptEditorProvider
 
 # A test that waits longer than this waits for something that does not come.
 PATIENCE_SECONDS = 30.0

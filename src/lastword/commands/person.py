@@ -1,9 +1,10 @@
-"""What only a person confirms in the commands: a whole word at a terminal, or an exact digest in a script."""
+"""What only a person decides in the commands: a whole word at a terminal, or an exact digest in a script."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -15,6 +16,9 @@ from lastword.errors import LastWordError
 from lastword.journal import open_default_journal
 from lastword.terminal import fitted, is_interactive, settle, terminal_approver
 from lastword.tools.guard import refuse_below
+
+if TYPE_CHECKING:
+    from lastword.tools import Unagreed
 
 WHO = person(where="command")
 BY = str(WHO)
@@ -102,3 +106,62 @@ def one_of(place: str, **flags: bool) -> Any:
         both = " and ".join(f"--{name}" for name in said)
         raise LastWordError(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
     return said[0] if said else None
+
+
+RIGHTS = "It would run with all the rights of your account."
+
+Agreed = Literal["yes", "always", "no"]
+
+
+def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
+    """Ask whether code that was found here may run. Only a whole word agrees; one word is enough for all."""
+    if len(questions) == 1:
+        return [_ask_one(questions[0])]
+    for question in questions:
+        _show(question)
+    count = f"all {len(questions)}"
+    words = f"{RIGHTS} Type all to run the code of {count}, one to be asked about each by itself, or no, and"
+    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
+    word = _typed(f"Run the code of {count}", ("all", "one", "no"))
+    if word == "one":
+        return _ask_singly(questions)
+    return ["yes" if word == "all" else "no"] * len(questions)
+
+
+def _ask_singly(questions: Sequence[Unagreed]) -> list[Agreed]:
+    """Until the first no: without all of its tools nothing starts."""
+    answers: list[Agreed] = []
+    for question in questions:
+        answers.append("no" if "no" in answers else _ask_one(question))
+    return answers
+
+
+def _ask_one(question: Unagreed) -> Agreed:
+    _show(question)
+    words = f"{RIGHTS} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
+    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
+    return _typed("Run it", ("yes", "always", "no"))
+
+
+def _show(question: Unagreed) -> None:
+    folder = visible(str(question.found.folder))  # the names may be chosen by an attacker
+    if question.is_changed:
+        click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
+    else:
+        click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
+    for file in question.found.folder.files():
+        click.echo(f"  {visible(str(file))}", err=True)
+
+
+Word = TypeVar("Word", bound=str)
+
+
+def _typed(question: str, words: tuple[Word, Word, Word]) -> Word:
+    """One of these words, whole."""
+    settle(sys.stdin)  # what was typed before the question answers nothing
+    while True:
+        answer = click.prompt(question, err=True, type=str, prompt_suffix="? ").strip().casefold()
+        for word in words:
+            if answer == word:
+                return word
+        click.echo(f"Please type {words[0]}, {words[1]} or {words[2]}.", err=True)
