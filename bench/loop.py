@@ -25,8 +25,8 @@ from lastword.editor import ProjectEditor, editor_tools
 from lastword.server import build_app
 from lastword.store import MemoryStore
 from lastword.talk import Api, InProcessWire, ResolvedPreset, Said
-from lastword.talk.bounds import Bounds
 from lastword.talk.rehearsal import Rehearsal
+from lastword.talk.turn import Bounds
 from lastword.web import AssistantSetup, card_of
 from lastword.web.conversation import ConversationView
 

@@ -13,7 +13,7 @@ from lastword.config import PresetConfig
 from lastword.consent import ALLOWED
 from lastword.errors import Tampered
 from lastword.talk import resolve_presets
-from lastword.talk.pictures import MAX_SENT_BYTES
+from lastword.talk.feedback import MAX_SENT_BYTES
 from lastword.talk.rehearsal import rehearse
 from lastword.testing.scripted import Fault
 from lastword.wire import result_message

@@ -16,7 +16,7 @@ from lastword.journal import Journal
 from lastword.server import HttpUpstream, ServerLimits, build_app
 from lastword.store import Entry, MemoryStore, open_store
 from lastword.talk import ApiError, ConnectionLost, Forgotten, HttpWire, InProcessWire, Retrying, alive
-from lastword.talk.bounds import Bounds
+from lastword.talk.turn import Bounds
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 

@@ -11,7 +11,7 @@ from lastword import ApprovalRequest, UserAction
 from lastword.call import Event, Reported
 from lastword.consent import ALLOWED
 from lastword.talk import Repairing
-from lastword.talk.bounds import Bounds
+from lastword.talk.turn import Bounds
 from requirements import requirement
 
 

@@ -40,8 +40,8 @@ from lastword.server import (
 )
 from lastword.store import MemoryStore, Store
 from lastword.talk import Api, InProcessWire, KeptModel, ResolvedPreset, Wire
-from lastword.talk.bounds import Bounds
 from lastword.talk.rehearsal import Rehearsal
+from lastword.talk.turn import Bounds
 from lastword.tools import ToolContext
 from lastword.web import AssistantSetup, ModelForm, PageApp, PageGate, PageSetup, open_page
 

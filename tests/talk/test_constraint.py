@@ -11,9 +11,8 @@ from gbnf import GBNF, InputParseError, RuleEnd
 from lastword import Session, ToolRegistry, tool_request_grammar, tool_request_schema
 from lastword.errors import ArgumentsError
 from lastword.server import is_script
-from lastword.talk.constraint import constraint
+from lastword.talk.constraint import constraint, plain_pattern
 from lastword.talk.replies import near_script
-from lastword.talk.schema_grammar import plain_pattern
 from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 from script.derive import Grammar

@@ -18,8 +18,7 @@ from lastword.server import HttpUpstream, Refusal, build_app
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import Api
 from lastword.talk.inprocess import InProcessWire, alive
-from lastword.talk.kept_model import KeptModel
-from lastword.talk.model_choice import choose_model
+from lastword.talk.model_choice import KeptModel, choose_model
 from lastword.talk.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
 from lastword.talk.satellite import Satellite
 from lastword.talk.toolprompt import native_tools, tool_prompt

@@ -24,7 +24,6 @@ from lastword.script import BUILTINS, CHARACTERS_PER_TOKEN, TOKEN_BUDGET, exampl
 from lastword.server import Tokens, build_app
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost
-from lastword.talk.bounds import Bounds, Spent
 from lastword.talk.feedback import script_result
 from lastword.talk.httpwire import HttpWire
 from lastword.talk.inprocess import InProcessWire
@@ -33,6 +32,7 @@ from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Pieces, Reply, near_script, was_said
 from lastword.talk.toolprompt import example_request, native_tools, tool_prompt
 from lastword.talk.tour import add_tour
+from lastword.talk.turn import Bounds, Spent
 from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 

@@ -13,26 +13,17 @@ if TYPE_CHECKING:
     from lastword.talk.apiclient import read_all as read_all
     from lastword.talk.apiclient import read_stream as read_stream
     from lastword.talk.apiclient import refusal_of as refusal_of
-    from lastword.talk.bounds import Ended as Ended
-    from lastword.talk.bounds import used_in_words as used_in_words
     from lastword.talk.constraint import tool_request_grammar as tool_request_grammar
     from lastword.talk.constraint import tool_request_schema as tool_request_schema
     from lastword.talk.feedback import PROGRAM as PROGRAM
-    from lastword.talk.heard import Forgotten as Forgotten
-    from lastword.talk.heard import Heard as Heard
-    from lastword.talk.heard import Outgrown as Outgrown
-    from lastword.talk.heard import Repairing as Repairing
-    from lastword.talk.heard import Retrying as Retrying
-    from lastword.talk.heard import Said as Said
-    from lastword.talk.heard import Thought as Thought
     from lastword.talk.httpwire import HttpWire as HttpWire
     from lastword.talk.inprocess import InProcessWire as InProcessWire
     from lastword.talk.inprocess import alive as alive
-    from lastword.talk.kept_model import KeptModel as KeptModel
-    from lastword.talk.kept_model import keep_model as keep_model
-    from lastword.talk.kept_model import read_kept_model as read_kept_model
+    from lastword.talk.model_choice import KeptModel as KeptModel
     from lastword.talk.model_choice import ModelChoice as ModelChoice
     from lastword.talk.model_choice import choose_model as choose_model
+    from lastword.talk.model_choice import keep_model as keep_model
+    from lastword.talk.model_choice import read_kept_model as read_kept_model
     from lastword.talk.model_choice import usual_protocol as usual_protocol
     from lastword.talk.presets import ResolvedPreset as ResolvedPreset
     from lastword.talk.presets import find_preset as find_preset
@@ -46,5 +37,14 @@ if TYPE_CHECKING:
     from lastword.talk.tour import note_tool as note_tool
     from lastword.talk.tour import remove_tour as remove_tour
     from lastword.talk.trial import try_model as try_model
+    from lastword.talk.turn import Ended as Ended
+    from lastword.talk.turn import Forgotten as Forgotten
+    from lastword.talk.turn import Heard as Heard
+    from lastword.talk.turn import Outgrown as Outgrown
+    from lastword.talk.turn import Repairing as Repairing
+    from lastword.talk.turn import Retrying as Retrying
+    from lastword.talk.turn import Said as Said
+    from lastword.talk.turn import Thought as Thought
+    from lastword.talk.turn import used_in_words as used_in_words
 else:
     __getattr__ = open_door(__name__)

@@ -1,17 +1,23 @@
-"""What goes back to the model: results of calls and scripts, and why a message could not be taken.
+"""What goes back to the model: results of calls and scripts, their images, and why a message could not be taken.
 
 Results are JSON, so that a model can tell our words from a tool's. What the program itself says to the model is marked
-as its own: the person did not write it.
+as its own: the person did not write it. A result itself is words, in every protocol and for every model; servers of
+models take images in a person's message only, in OpenAI's parts. So images follow the results in one that says whose
+they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from lastword import values
-from lastword.consent import Outcome
-from lastword.talk.replies import Protocol
+from lastword.consent import Kept, Outcome
+from lastword.errors import SessionError
+from lastword.journal import Journal, data_of
+from lastword.talk.apiclient import ApiError
+from lastword.talk.replies import Protocol, Request
 
 # Of everything a script printed, and of each call's message: the model asked for it, but it has to fit.
 MAX_OUTPUT = 20_000
@@ -87,3 +93,125 @@ def from_program(words: str) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… [{len(text) - limit} characters left out]"
+
+
+Images = Literal["auto", "never"]
+"""`auto`: a model gets images until its server refuses one."""
+
+# A request to our own server has four megabytes at most, and four characters stand for three bytes.
+MAX_SENT_BYTES = 2 * 2**20
+
+Message = dict[str, Any]
+
+
+class Pictures:
+    """What a satellite knows of the eyes of its models."""
+
+    def __init__(self, journal: Journal, images: Images = "auto") -> None:
+        self.images: Images = images
+        self.blind: set[str] = set()
+        """The models whose servers refused an image, and took the same without it."""
+        self._journal = journal
+
+    async def messages(self, model: str, outcomes: Iterable[Outcome]) -> list[Message]:
+        """The images of these results, in a message, if there are any and the model takes them."""
+        if self.images == "never" or model in self.blind:
+            return []
+        message = await _message(self._journal, outcomes)
+        return [] if message is None else [message]
+
+
+def may_be_blind(problem: ApiError) -> bool:
+    """Whether the model's server may have refused because of an image. Some call that a failure of their own."""
+    if problem.code == "upstream_failed":
+        return any(word in problem.fact.lower() for word in ("image", "vision", "multimodal", "mmproj"))
+    return problem.code == "upstream_refused"
+
+
+async def _message(journal: Journal, outcomes: Iterable[Outcome]) -> Message | None:
+    """The images that these calls returned, or as many of them as can be sent; None when there are none."""
+    names: list[str] = []
+    left_out: list[str] = []
+    parts: list[dict[str, Any]] = []
+    room = MAX_SENT_BYTES
+    for outcome in outcomes:
+        for kept in outcome.content:
+            if kept.kind != "image":
+                continue
+            words = f"{kept.name} of {outcome.tool}"
+            if kept.size > room or (data := await _bytes(journal, outcome.call_id, kept)) is None:
+                left_out.append(words)
+                continue
+            room -= kept.size
+            names.append(words)
+            url = f"data:{kept.media_type};base64,{b64encode(data).decode()}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+    if not names:
+        return None
+    said = f"The images that these results speak of: {', '.join(names)}."
+    if left_out:
+        said += f" Too large to be given to you: {', '.join(left_out)}."
+    return {"role": "user", "content": [{"type": "text", "text": from_program(said)}, *parts]}
+
+
+def is_picture_message(message: Message) -> bool:
+    """Whether a message is one of those."""
+    return isinstance(message["content"], list)
+
+
+async def _bytes(journal: Journal, call_id: str, kept: Kept) -> bytes | None:
+    try:
+        return (await journal.content(call_id, kept.digest))[1]
+    except SessionError:
+        return None  # It was pruned since. The words of the result are still there.
+
+
+async def stopped_script(journal: Journal, run_id: str) -> str | None:
+    """The result of a run that has begun and does not go on; None when it never began."""
+    if not await journal.store.read(subject=run_id, kind="run_started", limit=1):
+        return None
+    return script_result("stopped by the person", [], None, await calls_of(journal, run_id))
+
+
+async def ended_script(journal: Journal, run_id: str) -> tuple[str, str | None] | None:
+    """The result of a run that has ended, as the journal has it, and what the model did wrong, if it did."""
+    ends = await journal.store.read(subject=run_id, kind="run_finished")
+    if not ends:
+        return None
+    facts = data_of(ends[-1])
+    status, error, calls = facts["status"], facts["error"], await calls_of(journal, run_id)
+    return script_result(status, facts["output"], error, calls), mistake(status, error, calls)
+
+
+async def calls_of(journal: Journal, run_id: str) -> list[Outcome]:
+    """What became of the calls of a run, in order."""
+    found: list[Outcome] = []
+    while True:
+        life = await journal.life(f"{run_id}.{len(found)}")
+        if life.finished is not None:
+            found.append(life.outcome())
+        elif life.in_doubt:
+            assert life.started is not None
+            found.append(unknown_end(life.call_id, life.started["tool"]))
+        else:
+            return found
+
+
+def mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:
+    """Why a script failed, when that is its own fault. A call that was denied or failed is an answer, not a fault."""
+    if status != "failed" or (calls and not calls[-1].success and calls[-1].kind not in _MISTAKES):
+        return None
+    return error
+
+
+_MISTAKES = ("unknown_tool", "invalid_arguments")
+
+
+def unknown_end(call_id: str, tool: str) -> Outcome:
+    """The end of a call that was started, and of which nobody knows more."""
+    return Outcome(kind="outcome_unknown", message="It is not known how this ended.", call_id=call_id, tool=tool)
+
+
+def result_message(request: Request, content: str) -> Message:
+    """The message that brings a result."""
+    return {"role": "tool_result", "id": request.id, "name": request.name, "content": content}

@@ -12,10 +12,10 @@ import msgspec
 from lastword.config import PresetConfig, PresetLimits, read_text
 from lastword.consent import Preset
 from lastword.errors import ConfigError, did_you_mean
-from lastword.talk.bounds import Bounds
-from lastword.talk.pictures import Images
+from lastword.talk.feedback import Images
 from lastword.talk.replies import Protocol
 from lastword.talk.satellite import CONFIGURED, Constrain, Satellite
+from lastword.talk.turn import Bounds
 
 DEFAULT = "default"
 

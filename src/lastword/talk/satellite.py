@@ -27,15 +27,14 @@ from lastword.journal import data_of
 from lastword.runs import conceal_script
 from lastword.script import NOT_KEPT
 from lastword.session import Session
+from lastword.talk import feedback, turn
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost, may_pass
-from lastword.talk.bounds import BoundReached, Bounds, Ended, Spent
 from lastword.talk.constraint import constraint
-from lastword.talk.feedback import call_result, from_program, repair, script_result, secret_is_gone, unreadable
-from lastword.talk.heard import Forgotten, Heard, Outgrown, Repairing, Retrying, Said, Thought
-from lastword.talk.pictures import Images, Pictures, is_picture_message, may_be_blind
+from lastword.talk.feedback import Images, Pictures
 from lastword.talk.repetition import WENT_BACK, Repetition
 from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, spoken_in, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
+from lastword.talk.turn import Heard, Said
 
 CONFIGURED = "lastword"
 """The name under which the server's own choice of a model is asked for."""
@@ -66,7 +65,7 @@ class Satellite:
         model: str = CONFIGURED,
         persona: str | None = None,
         images: Images = "auto",
-        bounds: Bounds | None = None,
+        bounds: turn.Bounds | None = None,
         constrain: Constrain = "auto",
         clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         hear: Callable[[Heard], None] = lambda heard: None,
@@ -75,7 +74,7 @@ class Satellite:
         self.protocol: Protocol = protocol
         self.model = model
         self.persona = persona
-        self.bounds = bounds or Bounds()
+        self.bounds = bounds or turn.Bounds()
         self.constrain: Constrain = constrain
         self._clock = clock
         self.conversation_id = session.id
@@ -93,7 +92,7 @@ class Satellite:
         self._asked = Repetition(session.registry)
         self._one_at_a_time = asyncio.Lock()
 
-    async def say(self, text: str) -> Ended:
+    async def say(self, text: str) -> turn.Ended:
         """Say something, and let the model and the tools work until the model answers in words or a bound is reached.
 
         Results that an interruption kept from the model go with it.
@@ -109,14 +108,14 @@ class Satellite:
         """Say something, and give back what the model replies, without carrying out anything of it."""
         async with self._one_at_a_time:
             await self._look()
-            return await self._send([{"role": "user", "content": text}], Spent(self.bounds))
+            return await self._send([{"role": "user", "content": text}], turn.Spent(self.bounds))
 
     async def is_unfinished(self) -> bool:
         """Whether an earlier process left something behind that the model waits for, and no person had stopped it."""
         await self._look()
         return self._unanswered is not None and not await self._was_left_off(self._unanswered)
 
-    async def resume(self) -> Ended | None:
+    async def resume(self) -> turn.Ended | None:
         """Go on with what an earlier process left behind; None when nothing waits, or the person had stopped it."""
         async with self._one_at_a_time:
             return await self._converse([]) if await self.is_unfinished() else None
@@ -146,10 +145,10 @@ class Satellite:
 
     def tell(self, words: str) -> None:
         """Let the model know, with the next message, of something that happened outside the conversation."""
-        self._notes.append(from_program(words))
+        self._notes.append(feedback.from_program(words))
 
-    async def _converse(self, messages: list[Message]) -> Ended:
-        spent = Spent(self.bounds)
+    async def _converse(self, messages: list[Message]) -> turn.Ended:
+        spent = turn.Spent(self.bounds)
         spent.had_tools = bool(self.session.registry.all(with_editor=self.session.editor is not None))
         self._asked = Repetition(self.session.registry)
         if not messages:
@@ -171,18 +170,18 @@ class Satellite:
                         facts = {"turn": reply.turn, "tools": ended.tools}
                         self.session.journal.note(self.session.id, TOOLS_USED, self.conversation_id, facts)
                     return ended
-        except BoundReached as reached:
+        except turn.BoundReached as reached:
             return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound, self._turns)
 
     async def _check_stopped(self, stops: int) -> None:
         """Go no further when a person has stopped everything since, here or in another program."""
         if await self.session.journal.stops() != stops:
             await self.leave_off()
-            raise BoundReached("stop")
+            raise turn.BoundReached("stop")
 
     # Asking the model.
 
-    async def _send(self, messages: list[Message], spent: Spent) -> Reply:
+    async def _send(self, messages: list[Message], spent: turn.Spent) -> Reply:
         """One turn, however many attempts it takes. The server has it once."""
         if any(message["role"] == "tool_result" for message in messages):
             await self.session.journal.store.commit()  # What the model hears of is remembered first.
@@ -194,12 +193,12 @@ class Satellite:
                         reply = await self._attempt(messages, again=attempt > 0)
                 break
             except TimeoutError:
-                raise BoundReached("seconds") from None
+                raise turn.BoundReached("seconds") from None
             except (ConnectionLost, ApiError) as problem:
                 if not may_pass(problem) or (number := spent.reconnect()) is None:
                     raise
                 attempt += 1
-                self._hear(Retrying(problem, attempt))
+                self._hear(turn.Retrying(problem, attempt))
                 await asyncio.sleep(min(RETRY_SECONDS * 2 ** (number - 1), MAX_RETRY_SECONDS))
         spent.take(reply)
         await self._delivered(messages, reply)
@@ -231,9 +230,9 @@ class Satellite:
         try:
             return await self._ask(messages)
         except ApiError as problem:
-            if may_be_blind(problem) and any(map(is_picture_message, messages)):
+            if feedback.may_be_blind(problem) and any(map(feedback.is_picture_message, messages)):
                 # Nothing of the turn is remembered yet. The results say in words what the images were.
-                messages[:] = [message for message in messages if not is_picture_message(message)]
+                messages[:] = [message for message in messages if not feedback.is_picture_message(message)]
                 reply = await self._ask(messages)
                 self.pictures.blind.add(self.model)
                 return reply
@@ -249,10 +248,7 @@ class Satellite:
             "model": self.model,
             "conversation_id": self.conversation_id,
             "tool_protocol": self.protocol,
-            "messages": [
-                {"role": "system", "content": prompt},
-                *messages,
-            ],
+            "messages": [{"role": "system", "content": prompt}, *messages],
         }
         if secrets := {tool.name: sorted(tool.secrets) for tool in self.session.registry.all() if tool.secrets}:
             body["secret_arguments"] = secrets
@@ -267,10 +263,10 @@ class Satellite:
                     self._hear(Said(text))
         reply = pieces.whole()
         if reply.reasoning:
-            self._hear(Thought(reply.reasoning))
+            self._hear(turn.Thought(reply.reasoning))
         if reply.left_out_turns and not self._told_left_out:
             self._told_left_out = True
-            self._hear(Outgrown())
+            self._hear(turn.Outgrown())
         return reply
 
     async def _delivered(self, messages: Sequence[Message], reply: Reply) -> None:
@@ -289,19 +285,22 @@ class Satellite:
 
     # Carrying out what it asks for.
 
-    async def _answer(self, reply: Reply, spent: Spent) -> list[Message]:
+    async def _answer(self, reply: Reply, spent: turn.Spent) -> list[Message]:
         """Carry out what the reply asks for, in order, and give back what to send; nothing when it is words."""
         if reply.malformed_because is not None:
             spent.repair()
             reason = await self._told(reply)
-            self._hear(Repairing(reason))
-            return [{"role": "user", "content": repair(reason, self.protocol), "repairs": True}]
+            self._hear(turn.Repairing(reason))
+            return [{"role": "user", "content": feedback.repair(reason, self.protocol), "repairs": True}]
         outcomes: list[Outcome] = []
         messages = [
-            _result(request, await self._call_tool(reply, request, spent, outcomes)) for request in reply.requests
+            feedback.result_message(request, await self._call_tool(reply, request, spent, outcomes))
+            for request in reply.requests
         ]
         if reply.script is not None:
-            messages.append(_result(reply.script, await self._run_script(reply, reply.script, spent, outcomes)))
+            messages.append(
+                feedback.result_message(reply.script, await self._run_script(reply, reply.script, spent, outcomes))
+            )
         if any(request.problem for request in reply.requests):
             spent.repair()
         return messages + await self.pictures.messages(self.model, outcomes)
@@ -314,14 +313,14 @@ class Satellite:
             return reply.malformed_because
         return near_script(kept.text, self.protocol, asks=False) or kept.clean(reply.malformed_because)
 
-    async def _call_tool(self, reply: Reply, request: Request, spent: Spent, outcomes: list[Outcome]) -> str:
+    async def _call_tool(self, reply: Reply, request: Request, spent: turn.Spent, outcomes: list[Outcome]) -> str:
         if request.problem is not None:
-            return unreadable(request.problem)
+            return feedback.unreadable(request.problem)
         if NOT_KEPT in request.arguments.values():
             return await self._without_secret(reply, request)
         if (known := self._asked.outcome(request.name, request.arguments)) is not None:
             spent.repair()
-            return call_result(known)
+            return feedback.call_result(known)
         problem = self._asked.problem(request.name, request.arguments)
         call_id = await self._named(reply, request)
         outcome = await self.session.call(
@@ -330,55 +329,51 @@ class Satellite:
         spent.ran(outcome)
         outcomes.append(outcome)
         self._asked.remember(request.name, request.arguments, outcome)
-        return call_result(outcome)
+        return feedback.call_result(outcome)
 
-    async def _run_script(self, reply: Reply, request: Request, spent: Spent, outcomes: list[Outcome]) -> str:
+    async def _run_script(self, reply: Reply, request: Request, spent: turn.Spent, outcomes: list[Outcome]) -> str:
         if (known := self._asked.script_result(reply.text)) is not None:
             spent.repair()
             return known
         content, mistake = await self._run(reply, request)
-        calls = await self._calls_of(self._id_of(reply, request.id))
+        calls = await feedback.calls_of(self.session.journal, self._id_of(reply, request.id))
         for outcome in calls:
             spent.ran(outcome)
         outcomes += calls
         await self._asked.remember_script(reply.text, content, calls, self.session.journal)
         if mistake is not None:
             spent.repair()
-            self._hear(Repairing(mistake))
+            self._hear(turn.Repairing(mistake))
         return content
 
     async def _without_secret(self, reply: Reply, request: Request) -> str:
         """A request whose secret is gone: what became of its call before it went, or that it has to be sent again."""
         life = await self.session.journal.life(self._id_of(reply, request.id))
-        if life.finished is not None:
-            return call_result(life.outcome())
-        return call_result(_unknown(life.call_id, request.name)) if life.in_doubt else secret_is_gone()
+        if life.in_doubt:
+            return feedback.call_result(feedback.unknown_end(life.call_id, request.name))
+        return feedback.secret_is_gone() if life.finished is None else feedback.call_result(life.outcome())
 
     async def _run(self, reply: Reply, request: Request) -> tuple[str, str | None]:
         """Run a script; its result, and what the model did wrong, if it did."""
         run_id = await self._named(reply, request)
-        if (known := await self._script_so_far(run_id)) is not None:
+        if (known := await feedback.ended_script(self.session.journal, run_id)) is not None:
             return known
         if NOT_KEPT in reply.text:
-            return await self._stopped_script(run_id) or secret_is_gone(), None
+            return await feedback.stopped_script(self.session.journal, run_id) or feedback.secret_is_gone(), None
         kept = await conceal_script(self.session.registry, reply.text)
         run = await self.session.run_script(reply.text, run_id=run_id, denied=self._asked.denied)
-        calls = await self._calls_of(run_id)
+        calls = await feedback.calls_of(self.session.journal, run_id)
         doubtful = calls[-1].tool if run.status == "waiting" and calls else None
         problems = run.errors or ((run.error,) if run.error is not None else ())
         error = "\n\n".join(map(kept.told, problems)) or None
         output = [kept.clean(line) for line in run.output]
-        return script_result(run.status, output, error, calls, doubtful), _mistake(run.status, error, calls)
+        said = feedback.script_result(run.status, output, error, calls, doubtful)
+        return said, feedback.mistake(run.status, error, calls)
 
     async def _named(self, reply: Reply, request: Request) -> str:
         """The id of the call or run that this request means, written down before anything happens."""
         id = self._id_of(reply, request.id)
-        facts = {
-            "conversation": self.conversation_id,
-            "turn": reply.turn,
-            "request": request.id,
-            "tool": request.name,
-        }
+        facts = {"conversation": self.conversation_id, "turn": reply.turn, "request": request.id, "tool": request.name}
         await self.session.journal.claim(self.session.id, "requested", id, facts, once=f"requested:{id}")
         return id
 
@@ -395,54 +390,26 @@ class Satellite:
         outcomes: list[Outcome] = []
         for request in reply.requests:
             if request.problem is not None:
-                messages.append(_result(request, unreadable(request.problem)))
+                messages.append(feedback.result_message(request, feedback.unreadable(request.problem)))
                 continue
             life = await self.session.journal.life(self._id_of(reply, request.id))
             if NOT_KEPT in request.arguments.values():
-                messages.append(_result(request, await self._without_secret(reply, request)))
+                messages.append(feedback.result_message(request, await self._without_secret(reply, request)))
             elif life.finished is not None:
                 outcomes.append(life.outcome())
-                messages.append(_result(request, call_result(outcomes[-1])))
+                messages.append(feedback.result_message(request, feedback.call_result(outcomes[-1])))
             elif life.in_doubt:
                 outcome = await self.session.call(request.name, request.arguments, call_id=life.call_id)
-                messages.append(_result(request, call_result(outcome)))
+                messages.append(feedback.result_message(request, feedback.call_result(outcome)))
         if reply.script is not None:
             run_id = self._id_of(reply, reply.script.id)
-            known = await self._script_so_far(run_id)
+            known = await feedback.ended_script(self.session.journal, run_id)
             if known is not None:
-                messages.append(_result(reply.script, known[0]))
-            elif (stopped := await self._stopped_script(run_id)) is not None:
-                messages.append(_result(reply.script, stopped))
-            outcomes += await self._calls_of(run_id)
+                messages.append(feedback.result_message(reply.script, known[0]))
+            elif (stopped := await feedback.stopped_script(self.session.journal, run_id)) is not None:
+                messages.append(feedback.result_message(reply.script, stopped))
+            outcomes += await feedback.calls_of(self.session.journal, run_id)
         return messages + await self.pictures.messages(self.model, outcomes)
-
-    async def _stopped_script(self, run_id: str) -> str | None:
-        """The result of a run that has begun and does not go on; None when it never began."""
-        if not await self.session.journal.store.read(subject=run_id, kind="run_started", limit=1):
-            return None
-        return script_result("stopped by the person", [], None, await self._calls_of(run_id))
-
-    async def _script_so_far(self, run_id: str) -> tuple[str, str | None] | None:
-        """The result of a run that has ended, as the journal has it."""
-        ends = await self.session.journal.store.read(subject=run_id, kind="run_finished")
-        if not ends:
-            return None
-        facts = data_of(ends[-1])
-        status, error, calls = facts["status"], facts["error"], await self._calls_of(run_id)
-        return script_result(status, facts["output"], error, calls), _mistake(status, error, calls)
-
-    async def _calls_of(self, run_id: str) -> list[Outcome]:
-        """What became of the calls of a run, in order."""
-        found: list[Outcome] = []
-        while True:
-            life = await self.session.journal.life(f"{run_id}.{len(found)}")
-            if life.finished is not None:
-                found.append(life.outcome())
-            elif life.in_doubt:
-                assert life.started is not None
-                found.append(_unknown(life.call_id, life.started["tool"]))
-            else:
-                return found
 
     # Knowing where we are.
 
@@ -474,26 +441,8 @@ class Satellite:
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
         self.conversation_id = f"{self.session.id[:100]}.{ids.new(8)}"
         self._turns, self._unanswered, self._begun = 0, None, False
-        self._hear(Forgotten(self.conversation_id))
+        self._hear(turn.Forgotten(self.conversation_id))
         for place, message in enumerate(messages):
             if message["role"] == "tool_result":
                 lost = f"The earlier conversation was lost. In it you asked for {message['name']}, with this result:"
-                messages[place] = {"role": "user", "content": from_program(f"{lost}\n{message['content']}")}
-
-
-def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:
-    """Why a script failed, when that is its own fault. A call that was denied or failed is an answer, not a fault."""
-    if status != "failed" or (calls and not calls[-1].success and calls[-1].kind not in _MISTAKES):
-        return None
-    return error
-
-
-_MISTAKES = ("unknown_tool", "invalid_arguments")
-
-
-def _unknown(call_id: str, tool: str) -> Outcome:
-    return Outcome(kind="outcome_unknown", message="It is not known how this ended.", call_id=call_id, tool=tool)
-
-
-def _result(request: Request, content: str) -> Message:
-    return {"role": "tool_result", "id": request.id, "name": request.name, "content": content}
+                messages[place] = {"role": "user", "content": feedback.from_program(f"{lost}\n{message['content']}")}

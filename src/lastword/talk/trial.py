@@ -18,10 +18,10 @@ from lastword.server import Refusal, Upstream, build_app
 from lastword.session import Session
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import Api
-from lastword.talk.bounds import Bounds
 from lastword.talk.inprocess import InProcessWire
 from lastword.talk.replies import Protocol
 from lastword.talk.satellite import Satellite
+from lastword.talk.turn import Bounds
 from lastword.tools import ToolRegistry
 
 QUESTION = "What time is it in Lisbon? Use the tool."
