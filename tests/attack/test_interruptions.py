@@ -25,6 +25,13 @@ pytestmark = pytest.mark.usefixtures("collected")
 LIMITS = Limits(cancel_grace_seconds=0.05, draw_timeout_seconds=5)
 
 
+async def stop_waiting(call: asyncio.Task[Any]) -> None:
+    """As a host does that has no use for the outcome any more."""
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
 class Halting(MemoryStore):
     """A store that stops for good before, or after, it has written a record of one kind."""
 
@@ -58,9 +65,7 @@ async def test_a_host_that_stops_waiting_while_the_journal_writes_runs_nothing(
     session = Session(registry, approver=FixedApprover(), journal=Journal(store))
     call = asyncio.create_task(session.call("send", CALL))
     await store.halted.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await stop_waiting(call)
     assert effects == []
     kinds = [record.kind for record in await store.read(stream=session.id)]
     assert kinds[-1] == "finished"
@@ -78,9 +83,7 @@ async def test_a_host_that_stops_waiting_while_the_end_is_written_adds_no_second
     session = Session(registry, approver=FixedApprover(), journal=journal)
     call = asyncio.create_task(session.call("send", CALL))
     await store.halted.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await stop_waiting(call)
     assert effects
     ends = [facts["kind"] for kind, facts in await history(journal, session.id) if kind == "finished"]
     assert ends == (["succeeded"] if written else [])
@@ -94,9 +97,7 @@ async def test_a_host_that_stops_waiting_for_a_card_takes_it_away(registry: Tool
     session = Session(registry, approver=wait_for_answer, journal=journal)
     call = asyncio.create_task(session.call("send", CALL))
     await until(session.pending)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await stop_waiting(call)
     assert session.pending() == []
     assert await journal.waiting() == []
     records = await history(journal, session.id)
@@ -121,9 +122,7 @@ async def test_a_host_that_stops_waiting_while_the_card_is_drawn_stops_the_drawi
     approver = FixedApprover()
     call = asyncio.create_task(Session(registry, approver=approver).call("send", CALL))
     await drawing.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await stop_waiting(call)
     await asyncio.wait_for(told.wait(), 30)
     assert approver.requests == []
 
@@ -151,9 +150,7 @@ async def test_a_host_that_stops_waiting_for_a_tool_tells_it(registry: ToolRegis
     session = Session(registry, limits=LIMITS)
     call = asyncio.create_task(session.call("work"))
     await until(running.is_set)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
+    await stop_waiting(call)
     await until(lambda: seen)
     records = await history(session.journal, session.id)
     assert [kind for kind, _ in records] == ["started", "finished"]

@@ -18,8 +18,6 @@ from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
-HI = {"messages": [{"role": "user", "content": "Hi"}]}
-
 
 def body_of(size: int) -> bytes:
     """A chat request of exactly so many bytes."""

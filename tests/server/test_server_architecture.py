@@ -53,17 +53,6 @@ def test_a_running_server_has_not_loaded_the_code_that_runs_tools():
     assert done.stdout.strip() == "[]"
 
 
-def test_no_class_of_the_server_has_a_name_that_another_room_uses():
-    """Whoever reads `Pending` in an import, a traceback or a search should not have to guess which of two it is."""
-    rooms: dict[str, set[str]] = {}
-    for path in ROOM.parent.rglob("*.py"):
-        room = path.relative_to(ROOM.parent).parts[0]
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                rooms.setdefault(node.name, set()).add(room)
-    assert {name: found for name, found in rooms.items() if "server" in found and len(found) > 1} == {}
-
-
 def test_importing_lastword_loads_nothing_of_the_server():
     """`import lastword` stays light for those who only want tools."""
     heavy = ("aiohttp", "uvicorn", "starlette", "prometheus_client")

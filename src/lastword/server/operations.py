@@ -54,7 +54,7 @@ class Parts:
     stopping: Stopping
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Incoming:
     """A request that has passed the checks before its operation."""
 
@@ -165,7 +165,7 @@ async def create_response(parts: Parts, incoming: Incoming) -> None:
     await _carry_out(parts, incoming, read)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AskedTurn:
     """A turn that somebody asks for, and the form in which they want its answer."""
 
