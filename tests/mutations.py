@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         "language: NOW is not written down",
         "runs.py",
-        'self._door.journal.note(self._door.session_id, "run_now", self._run_id, {"now": now})',
+        'self._door.journal.note(self._door.setting.session_id, "run_now", self._run_id, {"now": now})',
         "pass",
         "tests/test_runs.py",
     ),
@@ -199,7 +199,7 @@ MUTANTS = [
     Mutant(
         "language: tools for an editor can be called without one",
         "runs.py",
-        "if tool is None or (tool.manifest.script_editor_only and self._door.editor is None):",
+        "if tool is None or (tool.manifest.script_editor_only and self._door.setting.editor is None):",
         "if tool is None:",
         "tests/test_runs.py",
     ),
@@ -220,7 +220,7 @@ MUTANTS = [
     # The house.
     Mutant(
         "house: a listener that failed stays",
-        "call/events.py",
+        "call/setting.py",
         '                log.error("a listener failed and hears nothing more", exc_info=problem)\n'
         "                self._forget(listener)\n",
         '                log.error("a listener failed and hears nothing more", exc_info=problem)\n',
@@ -265,14 +265,14 @@ MUTANTS = [
     ),
     Mutant(
         "consent: files that a card was drawn from may change",
-        "call/asking.py",
+        "call/approval_round.py",
         "            changed += await THREADS.result_of(partial(changed_files, looked_at))\n",
         "            pass\n",
         "tests/attack/test_stale_looks.py",
     ),
     Mutant(
         "consent: state that a card was drawn from may change",
-        "call/asking.py",
+        "call/approval_round.py",
         "return changed + changed_state(looked_at, self._setting.state)",
         "return changed",
         "tests/attack/test_stale_looks.py",
@@ -743,9 +743,9 @@ MUTANTS = [
     ),
     Mutant(
         "granting: a grant of another program outlives its session",
-        "call/giving.py",
-        "        self._setting.gave.add(terms.id)  # Also",
-        "        # Also",
+        "call/approval_round.py",
+        "            self._setting.gave.add(grant.id)\n",
+        "",
         "tests/rules/test_grants.py -k another_program_gave",
     ),
     Mutant(
@@ -757,7 +757,7 @@ MUTANTS = [
     ),
     Mutant(
         "granting: a rule answers a card that waits",
-        "call/asking.py",
+        "call/approval_round.py",
         "            decider = put_to\n",
         "            pass\n",
         RESTARTED,
@@ -765,20 +765,20 @@ MUTANTS = [
     Mutant(
         "granting: a call in doubt starts again by a yes that was taken back",
         "call/recovery.py",
-        " or await door.still_stands(tool, call, by)",
+        " or await door.authority.still_stands(tool, call, by)",
         " or True",
         RESTARTED,
     ),
     Mutant(
         "granting: a grant for a run outlives it",
         "runs.py",
-        "(door.gave or past.calls)",
-        "door.gave",
+        "(door.setting.gave or past.calls)",
+        "door.setting.gave",
         RESTARTED,
     ),
     Mutant(
         "granting: a grant from elsewhere is nobody's",
-        "call/asking.py",
+        "call/approval_round.py",
         "setting.user_digest)",
         "None)",
         "tests/rules/test_grants.py -k another_program_gave",

@@ -53,8 +53,6 @@ MAX_ROOT_MODULES = 14
 MAX_MODULE_LINES = 510
 # Modules that other rooms still import past the door. Nothing is added here.
 PAST_THE_DOOR = {
-    "lastword.call.changes",
-    "lastword.call.recovery",
     "lastword.consent.call",
     "lastword.consent.outcome",
     "lastword.hook.asking",

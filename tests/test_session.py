@@ -251,7 +251,7 @@ async def test_a_preset_taken_back_while_the_card_is_drawn_approves_nothing(regi
     outcome = await call_while_the_preset_is_taken_back()
     assert (outcome.kind, outcome.approval) == ("succeeded", "person")
     assert [request.missing for request in asked.requests] == [("preset",)]
-    session._door.desk.approver = None
+    session._door.desk._approver = None
     assert (await call_while_the_preset_is_taken_back()).kind == "no_approver"
     assert effects == [CALL]
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from lastword import ids, script, values
-from lastword.call import Door, Printed, RunFinished, RunStarted, recovery
+from lastword.call import Door, Printed, RunFinished, RunStarted, difference, recover
 from lastword.card import script_origin
 from lastword.consent import STOPPED, LiveRun, Outcome, Person, Preset, denied_before
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
@@ -100,9 +100,9 @@ class DoorHost:
         self.in_doubt: str | None = None
 
     def lookup(self, name: str) -> Any:
-        tool = self._door.registry.find(name)
-        if tool is None or (tool.manifest.script_editor_only and self._door.editor is None):
-            known = [t.name for t in self._door.registry.all(with_editor=self._door.editor is not None)]
+        tool = self._door.setting.registry.find(name)
+        if tool is None or (tool.manifest.script_editor_only and self._door.setting.editor is None):
+            known = [t.name for t in self._door.setting.registry.all(with_editor=self._door.setting.editor is not None)]
             raise CallFailed("ToolNotFound", f"unknown tool {name}", hint=did_you_mean(name, known))
         return partial(self._call, tool)
 
@@ -111,12 +111,12 @@ class DoorHost:
         if self._nows <= len(self._past.nows):
             return self._past.nows[self._nows - 1]
         now = time.time_ns() // 1_000_000
-        self._door.journal.note(self._door.session_id, "run_now", self._run_id, {"now": now})
+        self._door.journal.note(self._door.setting.session_id, "run_now", self._run_id, {"now": now})
         return now
 
     def printed(self, line: str) -> None:
-        if self._door.audience.listeners:
-            self._door.audience.tell(Printed(self._run_id, self._kept.clean(line)))
+        if self._door.setting.audience.listeners:
+            self._door.setting.audience.tell(Printed(self._run_id, self._kept.clean(line)))
 
     def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
         if self._live.is_stopped:
@@ -135,9 +135,9 @@ class DoorHost:
             life.add(record)
         if life.finished is None:
             _same(life, tool, arguments)
-            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
+            recovered = recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
             return self._wait(tool, recovered, site)
-        if life.started is not None and recovery.difference(life, tool, arguments) is None:
+        if life.started is not None and difference(life, tool, arguments) is None:
             return self._tell(tool, life.outcome(), site)
         return self._replay(tool, life, arguments, site)
 
@@ -222,7 +222,7 @@ def _key(tool: Tool, arguments: Any) -> tuple[str, bytes]:
 
 def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
     """Stop a replay that asks for something else than the journal holds."""
-    if (found := recovery.difference(life, tool, arguments)) is not None:
+    if (found := difference(life, tool, arguments)) is not None:
         raise CallFailed("ReplayDivergence", f"the journal has {found} here", hint=_CHANGED)
 
 
@@ -343,7 +343,7 @@ async def start(
 ) -> Run:
     """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
     given = dict(variables or {})
-    kept = await conceal_script(door.registry, text)
+    kept = await conceal_script(door.setting.registry, text)
     facts, _ = values.reduce(
         {
             "text": kept.text,
@@ -353,8 +353,8 @@ async def start(
             "version": LANGUAGE_VERSION,
         }
     )
-    if door.principal:
-        facts["principal"] = door.principal
+    if door.setting.principal:
+        facts["principal"] = door.setting.principal
     if facts["text"] != text or any(key in kept.variables for key in given):
         facts["hides_secrets"] = True
     known_as, run_id = run_id, run_id or ids.new()
@@ -362,7 +362,7 @@ async def start(
         # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
             return await _resume(door, run_id, limits)
-        door.journal.note(door.session_id, "run_started", run_id, facts)
+        door.journal.note(door.setting.session_id, "run_started", run_id, facts)
         return await _run(door, run_id, facts, RunPast(denied), given, limits, text, kept)
 
 
@@ -386,11 +386,11 @@ async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = RunPast()
     store = door.journal.store
-    records = await store.read(stream=door.session_id, below=run_id, kind=_REPLAYED)
+    records = await store.read(stream=door.setting.session_id, below=run_id, kind=_REPLAYED)
     ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)
     # Calls come one after the other: whatever is not over was asked for after the last that is.
     after = records[ended - 1].seq if ended else 0
-    going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=after)
+    going_on = await store.read(stream=door.setting.session_id, below=run_id, kind=LIFE_KINDS, after=after)
     later = [record for record in records[ended:] if record.subject == run_id]
     await store.prove((*records[:ended], *later, *going_on))
     past.is_whole = False
@@ -411,7 +411,7 @@ async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
             past.ended = True
     if not facts:
         raise SessionError(
-            f"there is no run {run_id} in this session", place=door.session_id, hint="lastword runs lists them"
+            f"there is no run {run_id} in this session", place=door.setting.session_id, hint="lastword runs lists them"
         )
     if facts["version"] != LANGUAGE_VERSION:
         raise SessionError(
@@ -439,31 +439,31 @@ async def _run(
 ) -> Run:
     """Carry out a text. `kept` is the same as it may be told: everything that leaves goes through it."""
     name = facts["name"]
-    if door.audience.listeners:
-        door.audience.tell(RunStarted(run_id, name, facts["text"]))
+    if door.setting.audience.listeners:
+        door.setting.audience.tell(RunStarted(run_id, name, facts["text"]))
     warnings: tuple[PlacedError, ...] = ()
     try:
         parsed = await aside(text, parse, text, name=name)
     except PlacedError as problem:
         return _ended(door, past, Run(run_id, "failed", [], {}, problem), kept)
     if facts["checked"]:
-        known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
+        known = signatures(door.setting.registry, door.setting.preset, with_editor=door.setting.editor is not None)
         found = await aside(text, script.check, parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
             return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)), kept)
-    live = door.runs[run_id] = LiveRun(await door.journal.stops())
+    live = door.setting.runs[run_id] = LiveRun(await door.journal.stops())
     host = DoorHost(door, run_id, name, past, live, kept)
     try:
         machine = await aside(text, Machine, parsed, host, variables, limits)
         result = await machine.run()
     finally:
-        del door.runs[run_id]
+        del door.setting.runs[run_id]
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
-    if (door.gave or past.calls) and status != "waiting":  # It may have been given before the run was resumed.
-        await end_session_grants(door.journal, door.session_id, run_id)
+    if (door.setting.gave or past.calls) and status != "waiting":  # It may have been given before the run was resumed.
+        await end_session_grants(door.journal, door.setting.session_id, run_id)
     return _ended(door, past, run, kept)
 
 
@@ -475,7 +475,7 @@ def _ended(door: Door, past: RunPast, run: Run, kept: Concealed) -> Run:
             "output": [kept.clean(line) for line in run.output] if kept.spelled else run.output,
             "error": error,
         }
-        door.journal.note(door.session_id, "run_finished", run.run_id, facts)
-    if door.audience.listeners:
-        door.audience.tell(RunFinished(run.run_id, run.status, error))
+        door.journal.note(door.setting.session_id, "run_finished", run.run_id, facts)
+    if door.setting.audience.listeners:
+        door.setting.audience.tell(RunFinished(run.run_id, run.status, error))
     return run

@@ -18,18 +18,18 @@ from lastword.call import (
     Door,
     Event,
     Finished,
-    Hearing,
     Limits,
     OnQuestion,
     Setting,
     Stopped,
+    Subscription,
     Undone,
-    changes,
     handler_for,
-    recovery,
+    recover,
+    resolve,
     running_loop,
     stop,
-    wait_for_answer,
+    take_back,
 )
 from lastword.consent import Answerer, ApprovalRequest, Approver, GrantTerms, Outcome, Preset, UserAction, named
 from lastword.editor import ScriptEditorProvider, folder_of
@@ -43,6 +43,7 @@ from lastword.rules import (
     Policy,
     covered_before,
     end_session_grants,
+    folder_beside,
     offer_for,
     revoke_all,
     settled_by,
@@ -101,17 +102,18 @@ class Session(StateOwner):
         preset, limits = preset or Preset(), limits or Limits()
         whose = self._journal.people.me if principal is None else principal
         given = (preset, editor, limits, deps, user, policy, whose)
-        setting = Setting(self.id, registry, self._journal, self._state, *given)
-        handler = on_question or handler_for(approver, wait_for_answer)
-        self._door = Door(setting, approver, lambda: self._hearing.listen(), handler)
-        self._hearing = Hearing(self._door)
+        self._setting = Setting(self.id, registry, self._journal, self._state, *given)
+        self._door = Door(
+            self._setting, approver, on_question or handler_for(approver), lambda: self._subscription.listen()
+        )
+        self._subscription = Subscription(self._door)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: Background | None = None
         self._closed = False
 
     @property
     def registry(self) -> ToolRegistry:
-        return self._door.registry
+        return self._setting.registry
 
     @property
     def journal(self) -> Journal:
@@ -120,29 +122,29 @@ class Session(StateOwner):
     @property
     def principal(self) -> str:
         """Whose it is: its cards and runs carry this name. Empty where nobody was named."""
-        return self._door.principal
+        return self._setting.principal
 
     @property
     def preset(self) -> Preset:
-        return self._door.preset
+        return self._setting.preset
 
     @preset.setter
     def preset(self, preset: Preset) -> None:
         refuse_if_watched("change the preset")
-        self._door.preset = preset
+        self._setting.preset = preset
 
     @property
     def policy(self) -> Policy | None:
-        return self._door.policy
+        return self._setting.policy
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
         refuse_if_watched("change the rules")
-        self._door.policy = policy
+        self._setting.policy = policy
 
     @property
     def editor(self) -> ScriptEditorProvider | None:
-        return self._door.editor
+        return self._setting.editor
 
     def beside(self, id: str | None = None) -> Session:
         """Another session with the same tools, approver, preset, journal and editor, and a state of its own."""
@@ -153,10 +155,10 @@ class Session(StateOwner):
             preset=self.preset,
             journal=self._journal,
             editor=self.editor,
-            limits=self._door.limits,
+            limits=self._setting.limits,
             deps=self._deps,
             user=self._user,
-            policy=self._door.policy,
+            policy=self._setting.policy,
             principal=self.principal,
         )
 
@@ -187,7 +189,7 @@ class Session(StateOwner):
         """A call whose id was given: perhaps for the first time."""
         with self._journal.holding("call", call_id):
             life = await self._journal.life(call_id)
-            return await self._stoppable(recovery.recover(self._door, life, tool, arguments, origin, problem=problem))
+            return await self._stoppable(recover(self._door, life, tool, arguments, origin, problem=problem))
 
     def call_sync(
         self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "", call_id: str | None = None
@@ -248,7 +250,7 @@ class Session(StateOwner):
         """
         refuse_if_watched("decide about the call ", call_id)
         await self.open()
-        return await self._stoppable(recovery.resolve(self._door, call_id, decision, by, value))
+        return await self._stoppable(resolve(self._door, call_id, decision, by, value))
 
     async def content(self, call_id: str, digest: str) -> bytes:
         """The bytes of what a call returned beside its value, by a digest of `Outcome.content`; proven to be those."""
@@ -261,11 +263,11 @@ class Session(StateOwner):
             await self.open()
         if call_id in self._door.running:
             raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
-        return await changes.take_back(self._journal, self._editor_in, call_id, by=by)
+        return await take_back(self._journal, self._editor_in, call_id, by=by)
 
     def _editor_in(self, folder: Path | None) -> ScriptEditorProvider | None:
         """This session's editor, unless the files to restore are another project's."""
-        editor = self._door.editor
+        editor = self._setting.editor
         here = folder_of(editor)
         if folder is not None and here is not None and here != folder:
             raise SessionError(
@@ -314,7 +316,7 @@ class Session(StateOwner):
         try:
             if waiting := self._door.desk.pending.get(call_id):
                 return waiting.request
-            if call_id not in self._door.live:
+            if call_id not in self._setting.live:
                 life = await self._journal.life(call_id)
                 if life.finished is not None and not found.done():
                     return life.outcome()
@@ -328,7 +330,7 @@ class Session(StateOwner):
         Nothing that was asked for before can be allowed after it. What could not be stopped is in what it returns.
         """
         stopping = await stop(self._journal, named(by), revoke=[revoke_all])
-        await self._hearing.hear_stop()
+        await self._subscription.hear_stop()
         return await stopping.settled()
 
     def pending(self) -> list[ApprovalRequest]:
@@ -344,27 +346,32 @@ class Session(StateOwner):
     def grant_offer(self, call_id: str) -> GrantOffer | str:
         """What could be granted from a card that waits here, or why nothing can (rules/granting.py says how to)."""
         card = next((card for card in self.pending() if card.call_id == call_id), None)
-        return "its card does not wait here" if card is None else offer_for(card, self._door.folder(card))
+        return "its card does not wait here" if card is None else offer_for(card, self._folder(card))
 
     def would_settle(self, call_id: str, terms: GrantTerms) -> list[ApprovalRequest]:
         """The other cards that wait here and that a grant from this one would answer, if it lists them."""
         card = next((card for card in self.pending() if card.call_id == call_id), None)
-        return [] if card is None else settled_by(terms, card, self.pending(), self._door.folder(card))
+        return [] if card is None else settled_by(terms, card, self.pending(), self._folder(card))
 
     async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
         """Of the last cards of the same tool, how many a grant from this one would have answered."""
         cards = {card.call_id: card for card in self.pending()}
         card = cards.get(call_id)
-        return await covered_before(self._journal, card, terms, self._door.folder(card), cards) if card else GrantPast()
+        return await covered_before(self._journal, card, terms, self._folder(card), cards) if card else GrantPast()
 
     async def explain(self, tool: str, arguments: Mapping[str, Any]) -> Explanation:
         """Who would decide about a call now, and why: a rule, a grant, the preset, or you. Nothing is asked or done."""
         session = self if self._is_new else await self.open()  # An old one learns then whose it is.
-        return await session._door.explain(tool, arguments)
+        found, call = session._door.admit(ids.new(), tool, arguments, "")
+        return await session._door.authority.explain(found, call)
+
+    def _folder(self, card: ApprovalRequest) -> Path:
+        """The folder that a card's paths and commands are meant from."""
+        return folder_beside(card, self.registry, self.editor)
 
     def questions(self) -> list[ToolQuestion]:
         """What running tools ask and nobody has answered yet, oldest first. From any thread."""
-        return [waiting.question for waiting in list(self._door.questions.pending.values())]
+        return [waiting.question for waiting in list(self._door.desk.questions.values())]
 
     def answer_question(self, question_id: str, answer: QuestionAnswer, by: Answerer | str = "answer") -> bool:
         """Answer what a running tool asks, from any thread. False when it does not wait any more.
@@ -373,16 +380,16 @@ class Session(StateOwner):
         """
         refuse_if_watched("answer a question")
         who = named(by)
-        return bool(self._on_loop(lambda: self._door.questions.answer(question_id, answer, who)))
+        return bool(self._on_loop(lambda: self._door.desk.answer_question(question_id, answer, who)))
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""
-        return self._door.audience.events()
+        return self._setting.audience.events()
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` with every event, on the session's event loop; returns what stops it."""
         refuse_if_watched("listen to the session")  # What it hears later it hears where nobody watches.
-        return self._door.audience.listen(listener)
+        return self._setting.audience.listen(listener)
 
     async def open(self) -> Self:
         """Bring back what this session knew. Happens by itself at the first call."""
@@ -392,7 +399,7 @@ class Session(StateOwner):
             if not self._opened:
                 self._loop = asyncio.get_running_loop()
                 is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
-                self._door.principal = await open_as(self._journal, self.id, self.principal, is_known=bool(is_known))
+                self._setting.principal = await open_as(self._journal, self.id, self.principal, is_known=bool(is_known))
                 for record in await self._journal.standing(_STATE, self.id) if is_known else ():
                     self._state.restore(record.kind, data_of(record))
                 self._opened = True
@@ -409,7 +416,7 @@ class Session(StateOwner):
         refuse_if_watched("close the session")
         await self._end_grants()
         self._closed, self._opened = True, False
-        self._hearing.close()
+        self._subscription.close()
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
@@ -424,7 +431,7 @@ class Session(StateOwner):
 
     async def _end_grants(self) -> None:
         """What was granted for this session, or for a run in it, is over with it."""
-        if self._door.gave or not self._is_new:  # Opened again, it may have been given before.
+        if self._setting.gave or not self._is_new:  # Opened again, it may have been given before.
             await end_session_grants(self._journal, self.id)
 
     def __enter__(self) -> Self:
@@ -456,7 +463,7 @@ class Session(StateOwner):
 
     async def _stoppable(self, work: Awaitable[T]) -> T:
         """Wait for something, and hear of it when everything is stopped meanwhile, by whichever program."""
-        listening = self._hearing.listen_later()
+        listening = self._subscription.listen_later()
         try:
             return await work
         finally:

@@ -69,7 +69,7 @@ class Stage:
             "preset": session.preset,
             "tools": [tool.name for tool in session.registry.all()],
             "cards": [request.call_id for request in session.pending()],
-            "listeners": len(session._door.audience.listeners),
+            "listeners": len(session._door.setting.audience.listeners),
         }
 
 

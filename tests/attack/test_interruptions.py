@@ -475,7 +475,7 @@ async def test_a_tool_that_lends_its_id_to_another_call_does_not_lose_its_own_en
 async def test_a_listener_that_does_not_read_is_told_so_and_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
     """Its queue is full, so it hears nothing more. It gets what there is and an error, and never waits for ever."""
     caplog.set_level(logging.CRITICAL, "lastword")
-    monkeypatch.setattr("lastword.call.events.MAX_WAITING", 2)
+    monkeypatch.setattr("lastword.call.setting.MAX_WAITING", 2)
     registry.register("work", SCHEMA, lambda args, context: 1)
     session = Session(registry)
     events = session.events()
@@ -488,7 +488,7 @@ async def test_a_listener_that_does_not_read_is_told_so_and_breaks_no_call(regis
     assert await asyncio.wait_for(anext(events), 30)
     with pytest.raises(SessionError, match="more than 2 events waited to be read"):
         await asyncio.wait_for(anext(events), 30)
-    assert session._door.audience.listeners == []
+    assert session._door.setting.audience.listeners == []
 
 
 async def test_a_listener_that_failed_hears_nothing_more(registry: ToolRegistry, caplog):

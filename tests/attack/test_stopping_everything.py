@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from lastword import Answerer, Limits, Preset, Session, ToolRegistry, open_journal, wait_for_answer
-from lastword.call import Stopped, hearing, stop, stopping
+from lastword.call import Stopped, stop
+from lastword.call import stop_all as stopping
 from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome, person
 from lastword.journal import Journal, burn_key, data_of, stop_key
 from lastword.journal.queue import this_program
@@ -29,8 +30,8 @@ ADA = person("ada", "terminal")
 @pytest.fixture(autouse=True)
 def quick_ears(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes a quarter of a second for people."""
-    monkeypatch.setattr(hearing, "LISTEN_AFTER_SECONDS", 0.01)
-    monkeypatch.setattr(hearing, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(stopping, "LISTEN_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr(stopping, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(stopping, "HEARD_SECONDS", 0.2)
 
 
@@ -400,7 +401,7 @@ async def test_a_stop_of_yesterday_stops_nothing_of_today(registry: ToolRegistry
     await session.open()
     await stop_all(journal)
     call = await begun(session, "work", effects)
-    await until(lambda: session._hearing._stops == 1)
+    await until(lambda: session._subscription._stops == 1)
     gate.set()
     assert (await call).kind == "succeeded"
 
@@ -513,7 +514,7 @@ async def test_a_card_that_a_person_changes_after_a_stop_says_that_it_is_newer(r
 @requirement("TOOL-58")
 async def test_a_session_stops_everything_of_its_memory(registry: ToolRegistry, hangs, send, effects, monkeypatch):
     """For a window's button: its own calls at once, though it does not listen yet, and everybody else's."""
-    monkeypatch.setattr(hearing, "LISTEN_AFTER_SECONDS", 1000)
+    monkeypatch.setattr(stopping, "LISTEN_AFTER_SECONDS", 1000)
     hangs("hang")
     journal = memory_journal()
     mine = Session(registry, approver=FixedApprover(), journal=journal)

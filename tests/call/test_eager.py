@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lastword.call.eager import start
+from lastword.call.threads import start
 
 mark: ContextVar[str] = ContextVar("mark", default="nobody's")
 

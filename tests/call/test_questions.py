@@ -22,7 +22,7 @@ from lastword import (
     open_journal,
     wait_for_answer,
 )
-from lastword.call.questions import MAX_QUESTIONS
+from lastword.call.desk import MAX_QUESTIONS
 from lastword.consent import person
 from lastword.errors import ArgumentsError, LastWordError, NotAllowedNow, QuestionError, SessionError, ToolError
 from lastword.journal import answer_from_elsewhere, standing_questions, timeline

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lastword import AssistantTool, Session, ToolRegistry
-from lastword.call.events import Finished, Reported
-from lastword.call.reports import MAX_JOURNALED
+from lastword.call import Finished, Reported
+from lastword.call.desk import MAX_JOURNALED
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL, until
@@ -175,7 +175,7 @@ async def test_events_are_an_async_iterator(registry: ToolRegistry):
                 return
 
     reading = asyncio.create_task(read())
-    await until(lambda: session._door.audience.listeners)
+    await until(lambda: session._door.setting.audience.listeners)
     await session.call("work")
     await reading
     assert seen == ["Started", "Reported", "Finished"]

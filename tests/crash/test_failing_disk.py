@@ -259,7 +259,7 @@ async def test_a_session_that_hears_no_more_because_of_the_disk_hears_again_late
     registry: ToolRegistry, send, effects, store: Fragile, monkeypatch, caplog
 ):
     """A card waits, the disk fails for a while, and then somebody answers from another process."""
-    monkeypatch.setattr("lastword.call.hearing.DEAF_SECONDS", 0.01)
+    monkeypatch.setattr("lastword.call.stop_all.DEAF_SECONDS", 0.01)
     deaf = asyncio.Event()
 
     class Deaf(SqliteStore):

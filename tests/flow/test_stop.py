@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flow.conftest import MakeStage, request
-from lastword.call import hearing, stop, stopping
+from lastword.call import stop, stop_all
 from lastword.consent import ALLOWED, person
 from requirements import requirement
 
@@ -15,9 +15,9 @@ from requirements import requirement
 @pytest.fixture(autouse=True)
 def quick_ears(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes a quarter of a second for people."""
-    monkeypatch.setattr(hearing, "LISTEN_AFTER_SECONDS", 0.01)
-    monkeypatch.setattr(hearing, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(stopping, "HEARD_SECONDS", 0.2)
+    monkeypatch.setattr(stop_all, "LISTEN_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr(stop_all, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(stop_all, "HEARD_SECONDS", 0.2)
 
 
 @requirement("TOOL-58", "API-40")

@@ -128,7 +128,7 @@ def test_a_listener_that_raises_says_so_and_goes_on_listening(house, window, cap
     """An event that the page cannot show: the call goes on, and so does the page."""
     with window.events() as following:
         assert following()[1] == "state"
-        audience = house.session._door.audience
+        audience = house.session._door.setting.audience
         house.loop.call_soon_threadsafe(audience.tell, Started("c1", "count", b"not JSON", ""))
         words = next_problem(following)
         assert words.startswith("Something happened that cannot be shown (")
@@ -200,8 +200,8 @@ async def test_an_event_that_a_terminal_cannot_show_is_told_and_stops_nothing(mo
     def work() -> str:
         """Works."""
         unshowable: Any = None
-        session._door.audience.tell(Reported("c1", unshowable, None, None))
-        session._door.audience.tell(Reported("c1", "still here", None, None))
+        session._door.setting.audience.tell(Reported("c1", unshowable, None, None))
+        session._door.setting.audience.tell(Reported("c1", "still here", None, None))
         return "done"
 
     async with Session(registry) as session:

@@ -1,6 +1,8 @@
-"""Where cards lie until somebody answers: here, in another window, or in another process. The first answer counts.
+"""What waits for a person: cards, questions of running tools, and how these are answered here or elsewhere, once.
 
-What does not live here: how a card is drawn (draw.py), what an answer is worth and what it starts (asking.py).
+And what a running tool reports: coalesced for the eye, bounded for the journal, in order. What does not live here: how
+a card is drawn (draw.py), what an answer is worth and what it starts (approval_round.py), a question's form
+(tools/questions.py).
 """
 
 from __future__ import annotations
@@ -8,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from lastword.call.eager import start
-from lastword.call.events import Asked, Audience
-from lastword.call.threads import THREADS
+from lastword import ids
+from lastword.call.setting import Asked, QuestionAnswered, QuestionAsked, Reported, Setting
+from lastword.call.threads import THREADS, start
 from lastword.consent import (
     Answerer,
     ApprovalRequest,
@@ -27,72 +30,102 @@ from lastword.consent import (
     answerer_of,
     outcome,
     person,
+    sign,
 )
-from lastword.errors import Detached, LastWordError, Tampered
-from lastword.journal import Journal, answer_key
-from lastword.store import Record
+from lastword.display import displayable
+from lastword.errors import Detached, LastWordError, QuestionError, Tampered
+from lastword.journal import answer_key, how, put_down, question_answer_key, read_given_answer, write_answer
+from lastword.tools import QuestionAnswer, ToolQuestion, questions
+
+if TYPE_CHECKING:
+    from lastword.store import Record
+    from lastword.tools import Manifest
 
 log = logging.getLogger("lastword")
 
-Answer = tuple[UserAction, Answerer | Seal]
-"""What was done, and by whom; an answer that stands in the journal already comes with its seal."""
+OnQuestion = Callable[[ToolQuestion], Awaitable[QuestionAnswer] | QuestionAnswer]
+"""Whoever answers what running tools ask: an async function, or a plain one, which then runs in a thread."""
 
-
+# Whoever cancels a call closes its card, and its questions.
 CANCELLED = person("cancel")
-"""Whoever cancels a call closes its card."""
+CALL_CANCELLED = "the call was cancelled"
+CALL_OVER = "the call is over"
+TOOL_LEFT = "the tool stopped waiting for the answer"
+# Nobody fills in more forms for one call. A loop that asks until it likes the answer would hold a person for ever.
+MAX_QUESTIONS = 100
+
+# A line of progress that changes more often than this cannot be read.
+INTERVAL_SECONDS = 0.05
+# Enough to see afterwards how a call went; the screen sees all of them.
+MAX_JOURNALED = 100
 
 
 class WaitingCard(msgspec.Struct):
-    """A card that waits, and where its answer will arrive."""
+    """A card that waits, and where its answer will arrive. An answer that stands in the journal comes with its seal."""
 
     request: ApprovalRequest
-    answer: asyncio.Future[Answer]
+    answer: asyncio.Future[tuple[UserAction, Answerer | Seal]]
+
+
+class OpenQuestion(msgspec.Struct):
+    """A question that waits, and where its answer will arrive. An answer that stands in the journal has no author."""
+
+    question: ToolQuestion
+    answer: asyncio.Future[tuple[QuestionAnswer, Answerer | None]]
 
 
 class Desk:
-    """The cards of one session that wait for an answer."""
+    """The cards and questions of one session that wait for an answer."""
 
     def __init__(
-        self,
-        journal: Journal,
-        audience: Audience,
-        approver: Approver | None,
-        *,
-        timeout_seconds: float | None,
-        watch: Callable[[], None] | None,
-        watch_after_seconds: float,
+        self, setting: Setting, approver: Approver | None, on_question: OnQuestion | None, watch: Callable[[], None]
     ) -> None:
-        self.approver = approver
-        self.pending: dict[str, WaitingCard] = {}
-        self._journal = journal
-        self._audience = audience
-        self._timeout_seconds = timeout_seconds
+        self._setting = setting
+        self._approver = approver
+        self._on_question = on_question
         self._watch = watch
-        self._watch_after_seconds = watch_after_seconds
+        """Starts listening for answers from other processes."""
+        self.pending: dict[str, WaitingCard] = {}
+        self.questions: dict[str, OpenQuestion] = {}
+        self._errands: set[asyncio.Task[None]] = set()
 
-    async def ask(self, request: ApprovalRequest) -> Answer | Outcome:
+    @contextmanager
+    def _waiting(self, asking: Coroutine[Any, Any, None], answer: asyncio.Future[Any]) -> Iterator[float | None]:
+        """Somebody is asked here, and after a moment in other processes, for as long as the question waits."""
+        limits, loop = self._setting.limits, answer.get_loop()
+        task = watching = None
+        try:
+            task = start(loop, asking)
+            if not answer.done():
+                watching = loop.call_later(limits.watch_after_seconds, self._watch)
+            yield limits.approval_timeout_seconds
+        finally:
+            if task:
+                task.cancel()
+            if watching:
+                watching.cancel()
+
+    # Cards.
+
+    async def ask(self, request: ApprovalRequest) -> tuple[UserAction, Answerer | Seal] | Outcome:
         """Put the card before a person and wait."""
-        if self.approver is None:
+        if self._approver is None:
             return _nobody(request, "there is nobody to ask")
-        loop = asyncio.get_running_loop()
         # Whoever looks gets a copy: "frozen" is a word that later versions of Python let others talk their way around.
         shown = request.copy()
-        waiting = WaitingCard(shown, loop.create_future())
+        waiting = WaitingCard(shown, asyncio.get_running_loop().create_future())
         self.pending[request.call_id] = waiting
-        if self._audience.listeners:
-            self._audience.tell(Asked(shown))
-        asking = watching = None
+        if self._setting.audience.listeners:
+            self._setting.audience.tell(Asked(shown))
         try:
-            asking = start(loop, self._ask_approver(self.approver, waiting))
-            if self._watch is not None and not waiting.answer.done():
-                watching = loop.call_later(self._watch_after_seconds, self._watch)
-            if self._timeout_seconds is None:
-                return await waiting.answer
-            async with asyncio.timeout(self._timeout_seconds):
-                return await waiting.answer
+            with self._waiting(self._ask_approver(self._approver, waiting), waiting.answer) as seconds:
+                if seconds is None:
+                    return await waiting.answer
+                async with asyncio.timeout(seconds):
+                    return await waiting.answer
         except TimeoutError:
-            assert self._timeout_seconds is not None
-            words = outcome.expired(request.tool, self._timeout_seconds)
+            assert seconds is not None
+            words = outcome.expired(request.tool, seconds)
             return Outcome(kind="expired", message=words, call_id=request.call_id, tool=request.tool)
         except (Tampered, Detached):
             raise
@@ -100,19 +133,11 @@ class Desk:
             return _nobody(request, problem.fact)
         finally:
             del self.pending[request.call_id]
-            if asking:
-                asking.cancel()
-            if watching:
-                watching.cancel()
 
     async def _ask_approver(self, approver: Approver, waiting: WaitingCard) -> None:
         answer = waiting.answer
         try:
-            # A plain function may wait for a key or for a colleague, and the loop belongs to everybody.
-            ask = partial(approver, waiting.request)
-            action: Any = ask() if _is_async(approver) else await THREADS.result_of(ask)
-            if inspect.isawaitable(action):
-                action = await action
+            action = await _said(approver, waiting.request)
             if not isinstance(action, UserAction):
                 hint = "return request.allow() or request.deny(reason)"
                 raise LastWordError(f"it answered with a {type(action).__name__} instead of a UserAction", hint=hint)
@@ -121,8 +146,7 @@ class Desk:
             # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
             if not answer.done():
                 log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
-                fact = f"the one who should have been asked failed ({type(problem).__name__})"
-                answer.set_exception(LastWordError(fact))
+                answer.set_exception(LastWordError(_failed(problem)))
             if isinstance(problem, (KeyboardInterrupt, SystemExit)):
                 raise
         else:
@@ -153,23 +177,119 @@ class Desk:
         waiting.answer.set_exception(Detached(words, place=call_id, hint=hint))
         return True
 
-    async def heard(self, record: Record) -> None:
+    async def answered_elsewhere(self, record: Record) -> None:
         """An answer from elsewhere: if its card waits here, it is answered."""
         waiting = self.pending.get(record.subject)
         if waiting is None or record.once != answer_key(waiting.request.nonce):
             return
         try:
-            action, sealed = await self._journal.answer_to(waiting.request)
+            action, sealed = await self._setting.journal.answer_to(waiting.request)
         except Tampered as problem:
             if not waiting.answer.done():
                 waiting.answer.set_exception(problem)
             return
         self.answer(record.subject, action, sealed)
 
+    # Questions of running tools. They approve nothing.
 
-def _is_async(approver: Approver) -> bool:
-    """Whether calling it gives something to await. An object may have a `__call__` that does."""
-    return inspect.iscoroutinefunction(approver) or inspect.iscoroutinefunction(type(approver).__call__)
+    async def put_question(self, question: ToolQuestion, why_closed: Callable[[], str | None]) -> QuestionAnswer:
+        """Put a running tool's question before a person and wait."""
+        setting, journal = self._setting, self._setting.journal
+        if self._on_question is None:
+            log.info("call %s: %s asked something, and nobody answers questions here", question.call_id, question.tool)
+            return questions.Closed(questions.NOBODY)
+        await put_down(journal, question, setting.principal)
+        waiting = OpenQuestion(question, asyncio.get_running_loop().create_future())
+        self.questions[question.id] = waiting
+        setting.audience.tell(QuestionAsked(question))
+        answer: QuestionAnswer
+        by: Answerer | None
+        try:
+            if why := why_closed():  # While it was written down.
+                answer, by = questions.Closed(why), CANCELLED
+            else:
+                with self._waiting(self._ask_handler(self._on_question, waiting), waiting.answer) as seconds:
+                    try:
+                        async with asyncio.timeout(seconds):
+                            answer, by = await waiting.answer
+                    except TimeoutError:
+                        answer, by = questions.Closed(f"nobody answered within {seconds:g} seconds"), CANCELLED
+        except asyncio.CancelledError:
+            self._left(question)
+            raise
+        finally:
+            del self.questions[question.id]
+        if by is None or not await write_answer(journal, question, answer, sign(by, setting.principal)):
+            # Somebody was faster, in another window or another process. Theirs is the answer.
+            answer, by = await read_given_answer(journal, question, setting.principal)
+        setting.audience.tell(QuestionAnswered(question.call_id, question.id, how(answer), by))
+        return answer
+
+    async def _ask_handler(self, on_question: OnQuestion, waiting: OpenQuestion) -> None:
+        try:
+            said = await _said(on_question, waiting.question)
+            # For a method, the object that it belongs to says who answers.
+            by = answerer_of(getattr(on_question, "__self__", None) or on_question)
+            answer = questions.check_answer(waiting.question, said)
+        except BaseException as problem:
+            # Whoever fails to answer is nobody. Their trouble is for the log, not for the tool.
+            if not waiting.answer.done():
+                log.error("call %s: nobody could be asked", waiting.question.call_id, exc_info=problem)
+                waiting.answer.set_result((questions.Closed(_failed(problem)), CANCELLED))
+            if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+                raise
+        else:
+            if not waiting.answer.done():
+                waiting.answer.set_result((answer, by))
+
+    def answer_question(self, question_id: str, answer: QuestionAnswer, by: Answerer) -> bool:
+        """Answer a question that waits here. False when it does not any more; an error when the answer does not fit."""
+        waiting = self.questions.get(question_id)
+        if waiting is None or waiting.answer.done():
+            return False
+        waiting.answer.set_result((questions.check_answer(waiting.question, answer), by))
+        return True
+
+    def close_questions(self, call_id: str, why: str) -> None:
+        """Nobody wants the questions of this call answered any more."""
+        for waiting in list(self.questions.values()):
+            if waiting.question.call_id == call_id and not waiting.answer.done():
+                waiting.answer.set_result((questions.Closed(why), CANCELLED))
+
+    def question_answered_elsewhere(self, record: Record) -> None:
+        """An answer from elsewhere: if its question waits here, it is answered."""
+        for waiting in self.questions.values():
+            if record.once == question_answer_key(waiting.question.id) and not waiting.answer.done():
+                waiting.answer.set_result((questions.Closed(), None))
+
+    def _left(self, question: ToolQuestion) -> None:
+        """Whoever awaited the answer is gone. The question must not go on waiting for one."""
+        setting = self._setting
+
+        async def close() -> None:
+            try:
+                by = sign(CANCELLED, setting.principal)
+                await write_answer(setting.journal, question, questions.Closed(TOOL_LEFT), by)
+            except LastWordError as problem:
+                log.warning("call %s: its question could not be closed: %s", question.call_id, problem)
+
+        task = asyncio.get_running_loop().create_task(close())
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+        setting.audience.tell(QuestionAnswered(question.call_id, question.id, "closed", CANCELLED))
+
+
+async def _said(handler: Callable[[Any], Any], asked: Any) -> Any:
+    """What whoever is asked says. A plain function may wait for a key, and the loop belongs to everybody."""
+    ask = partial(handler, asked)
+    # An object may have a `__call__` that is async.
+    is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+    said = ask() if is_async else await THREADS.result_of(ask)
+    return await said if inspect.isawaitable(said) else said
+
+
+def _failed(problem: BaseException) -> str:
+    return f"the one who should have been asked failed ({type(problem).__name__})"
 
 
 def _nobody(request: ApprovalRequest, why: str) -> Outcome:
@@ -181,3 +301,126 @@ async def wait_for_answer(request: ApprovalRequest) -> UserAction:
     """An approver that asks nobody itself: the card waits until somebody answers it elsewhere."""
     answered: asyncio.Future[UserAction] = asyncio.get_running_loop().create_future()
     return await answered
+
+
+async def wait_for_question(question: ToolQuestion) -> QuestionAnswer:
+    """Asks nobody itself: the question waits until somebody answers it elsewhere."""
+    answered: asyncio.Future[QuestionAnswer] = asyncio.get_running_loop().create_future()
+    return await answered
+
+
+def handler_for(approver: Any) -> OnQuestion | None:
+    """Who answers questions where only an approver was named: whoever it says, or whoever answers cards elsewhere."""
+    return wait_for_question if approver is wait_for_answer else getattr(approver, "on_question", None)
+
+
+class Clocked(Protocol):
+    """Whatever runs with a limited time, and asks."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class CallQuestions:
+    """The questions of one running call: one at a time. The clock that limits the call stands still meanwhile."""
+
+    def __init__(self, desk: Desk, session_id: str, call_id: str, manifest: Manifest, running: Clocked) -> None:
+        self._desk = desk
+        self._session_id = session_id
+        self._call_id = call_id
+        self._manifest = manifest
+        self._running = running
+        self.loop = running.loop
+        self._turn = asyncio.Lock()
+        self._closed: str | None = None
+        self._asked = 0
+
+    async def put(self, message: str, fields: tuple[questions.QuestionField, ...]) -> QuestionAnswer:
+        """Ask, when whatever the call asked before is answered. Its time stands still."""
+        async with self._turn:
+            if self._closed is not None:
+                return questions.Closed(self._closed)
+            if self._asked == MAX_QUESTIONS:
+                hint = "ask for several things in one form, and take a no for an answer"
+                raise QuestionError(f"one call asks at most {MAX_QUESTIONS} questions", hint=hint)
+            self._asked += 1
+            question = questions.question_of(
+                ids.new(), self._call_id, self._session_id, self._manifest, message, fields
+            )
+            self._running.pause()
+            try:
+                return await self._desk.put_question(question, lambda: self._closed)
+            finally:
+                self._running.resume()
+
+    def close(self, why: str) -> None:
+        """The call is over, or about to be."""
+        if self._closed is None:
+            self._closed = why
+            self._desk.close_questions(self._call_id, why)
+
+
+class Reports:
+    """The reports of one call. `add` may be called from the tool's thread; everything else happens on the loop."""
+
+    def __init__(self, setting: Setting, call_id: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._setting = setting
+        self._call_id = call_id
+        self._loop = loop
+        self._held: dict[str, Reported] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._journaled = 0
+        self._closed = False
+
+    def add(self, message: str, id: str | None, fraction: float | None) -> None:
+        """Take a report from the tool, whichever thread it runs in."""
+        message, id = displayable(message), None if id is None else displayable(str(id))
+        report = Reported(self._call_id, message, id, None if fraction is None else min(1.0, max(0.0, fraction)))
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            self._take(report)
+        else:
+            self._loop.call_soon_threadsafe(self._take, report)
+
+    def close(self) -> None:
+        """Show what is still held back. What an abandoned thread reports later is dropped."""
+        for id in list(self._held):
+            self._release(id)
+        for timer in self._timers.values():
+            timer.cancel()
+        self._closed = True
+
+    def _take(self, report: Reported) -> None:
+        if self._closed:
+            return
+        if report.id is None:
+            # A line of its own comes after everything that was said before it.
+            for id in list(self._held):
+                self._release(id)
+            self._show(report)
+        elif report.id in self._timers:
+            self._held[report.id] = report
+        else:
+            self._show(report)
+            self._timers[report.id] = self._loop.call_later(INTERVAL_SECONDS, self._release, report.id)
+
+    def _release(self, id: str) -> None:
+        timer = self._timers.pop(id, None)
+        if timer is not None:
+            timer.cancel()
+        if report := self._held.pop(id, None):
+            self._show(report)
+
+    def _show(self, report: Reported) -> None:
+        if self._journaled < MAX_JOURNALED:
+            self._journaled += 1
+            data = {"message": report.message, "id": report.id, "fraction": report.fraction}
+            self._setting.journal.note(self._setting.session_id, "reported", self._call_id, data)
+        if self._setting.audience.listeners:
+            self._setting.audience.tell(report)

@@ -1,31 +1,36 @@
-"""Drawing a card: the request phase of a call, under the guard.
+"""Code of a tool that may only look: its request function and preview, which draw the card, and its own approval rule.
 
-The tool's request function and its preview run here, once, and may only look. What they said becomes data; if they
-tried to touch anything, raised, hung or returned nonsense, there is no card and nobody is asked.
+It runs under the guard, once, in a thread of its own, for a limited time. What it said becomes data; if it tried to
+touch anything, raised, hung or returned nonsense, there is no card and nobody is asked, or its rule has waived nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
+import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from lastword.call.looking import Finish, at_home, look
 from lastword.call.setting import Setting
 from lastword.call.threads import THREADS
 from lastword.card import Face
-from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, is_large
+from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, Kind, Outcome, is_large, outcome
 from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
-from lastword.tools import Tool
+from lastword.tools import Tool, ToolContext
 from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observation, Observations
 
 log = logging.getLogger("lastword")
+
+T = TypeVar("T")
 
 # A button says a verb. What is longer, or has lines, would push the other button out of sight.
 MAX_LABEL = 60
@@ -38,6 +43,12 @@ _TEXTS = ("message", "title", "primary_button_label", "secondary_button_label")
 _FIELDS = (*_TEXTS, "preview_button")
 _BUTTON = ("label", "action")
 
+# Tasks that the code left behind are told to stop, and have this long to do so.
+CLOSING_SECONDS = 0.1
+
+Finish = Callable[[Any], Any]
+"""What a function returned as what it stands for: an awaitable is awaited."""
+
 
 class Undrawable(msgspec.Struct, frozen=True):
     """There is no card, and why: for the tool's author, unless the tool itself has words for the model."""
@@ -45,6 +56,12 @@ class Undrawable(msgspec.Struct, frozen=True):
     why: str
     for_model: bool = False
     """Whether the tool said by a `ToolError` that there is nothing to ask: the file is not there, say."""
+
+    def ended(self, call: Call) -> Outcome:
+        """The end of a call that nobody can be asked about."""
+        kind: Kind = "failed" if self.for_model else "refused"
+        words = outcome.cut(self.why) if self.for_model else outcome.refused(call.tool, self.why)
+        return Outcome(kind=kind, message=words, call_id=call.id, tool=call.tool)
 
 
 async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> ApprovalRequest | Undrawable:
@@ -186,3 +203,137 @@ def _text(what: str, value: Any) -> str:
     if what.endswith("_label") and (len(text) > MAX_LABEL or not text.isprintable()):
         raise LastWordError(f"{what} is not one line of at most {MAX_LABEL} characters")
     return text
+
+
+async def waives(tool: Tool, call: Call, setting: Setting) -> bool:
+    """Whether the tool's own rule says that these very arguments need nobody's yes.
+
+    It can only make a question unnecessary, so whatever goes wrong with it asks. Only the value `False` waives: a rule
+    that raises, hangs, touches something, looks at something that may be different a moment later, or forgets to return
+    has not said that nobody need be asked.
+    """
+    if tool.needs_approval is None:
+        return False
+    looks = Observations(setting.state)
+    guard = Guard(f"the approval rule of {tool.name}", looks, hears_glances=True)
+    try:
+        context = setting.context(tool, call.id, guard)
+        said = await look(partial(_ask_rule, tool, call.arguments), guard, context, setting.limits.draw_timeout_seconds)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as problem:
+        why = problem.fact if isinstance(problem, LastWordError) else f"it raised {type(problem).__name__}"
+        log.error("call %s: the approval rule of %s failed, so a person is asked: %s", call.id, tool.name, why)
+        return False
+    if guard.violations:
+        why = f"it tried to {guard.violations[0]}"
+    elif looks.are_too_many or looks.has_glanced or looks.taken():
+        why = "it looked at files, folders or state, and may decide by the arguments alone"
+    elif said is not False and said is not True:
+        why = f"it returned a {type(said).__name__}, and not True or False"
+    else:
+        return said is False
+    log.error("call %s: the approval rule of %s does not count, so a person is asked: %s", call.id, tool.name, why)
+    return False
+
+
+def _ask_rule(tool: Tool, arguments: bytes, finish: Finish) -> Any:
+    assert tool.needs_approval is not None
+    return finish(tool.needs_approval(**tool.bind_rule(arguments)))
+
+
+async def look(work: Callable[[Finish], T], guard: Guard, context: ToolContext[Any], timeout_seconds: float) -> T:
+    """Do some work that may only look. Work that is not over in time is left behind, still watched.
+
+    Async code gets an event loop of its own in that thread. It could block, and on the session's loop it would then
+    hold up everybody, the clock that limits its own time among them. What it leaves on its loop ends with the phase.
+    """
+    own = _OwnLoop()
+    took = 0.0
+
+    def watched() -> T:
+        nonlocal took
+        began = time.monotonic()
+        ToolContext.current.set(context)
+        try:
+            with guard.watching():
+                try:
+                    return work(own.finish)
+                finally:
+                    own.close()
+        finally:
+            took = time.monotonic() - began
+
+    answer = THREADS.start(watched)
+    try:
+        await asyncio.wait({answer}, timeout=timeout_seconds)
+    finally:
+        if not answer.done():
+            context._cancelled = True
+            own.abandon()
+    # A loop that is busy hears of both the result and the end of the time too late; how long it took is known.
+    if not answer.done() or took > timeout_seconds:
+        raise LastWordError(f"it did not finish within {timeout_seconds:g} seconds")
+    result, problem = answer.result()
+    if isinstance(problem, asyncio.CancelledError):
+        raise LastWordError("it was cancelled from within")
+    if problem is not None:
+        raise problem
+    return result
+
+
+def at_home() -> Callable[[Coroutine[Any, Any, T]], Awaitable[T]]:
+    """A way to await, from the loop of a phase, what belongs to this one: an editor of the host's may live here."""
+    home, context = asyncio.get_running_loop(), contextvars.copy_context()
+
+    async def there(coroutine: Coroutine[Any, Any, T]) -> T:
+        # In the host's context: it is the host's code that reads, and not the tool's.
+        return await asyncio.wrap_future(context.run(asyncio.run_coroutine_threadsafe, coroutine, home))
+
+    return there
+
+
+class _OwnLoop:
+    """The event loop of one phase, made when something is to be awaited."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._is_abandoned = False
+
+    def finish(self, result: Any) -> Any:
+        if inspect.isawaitable(result) and not self._is_abandoned:
+            if self._loop is None:
+                # Outside of the guard, which would take the pipe that wakes the loop for a use of the network.
+                self._loop = contextvars.Context().run(asyncio.SelectorEventLoop)
+            result = self._loop.run_until_complete(self._hold(result))
+        if self._is_abandoned:  # It came back late, and whatever would be next does not begin.
+            raise LastWordError("its time is up")
+        return result
+
+    async def _hold(self, result: Awaitable[T]) -> T:
+        self._task = asyncio.current_task()
+        return await result
+
+    def abandon(self) -> None:
+        """Stop waiting, from another thread. Code that awaits is told; code that blocks finds out when it is back."""
+        self._is_abandoned = True
+        loop, task = self._loop, self._task
+        if loop is not None and task is not None:
+            with contextlib.suppress(RuntimeError):  # It is closed: the code came back in this very moment.
+                loop.call_soon_threadsafe(task.cancel)
+
+    def close(self) -> None:
+        """End what was left on the loop, while the guard still watches."""
+        loop = self._loop
+        if loop is None:
+            return
+        try:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_SECONDS))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()

@@ -1,7 +1,7 @@
-"""Carrying out an implementation: on the loop or in a thread, with a time limit, until it ends or is told to.
+"""Carrying out a call's code: on the loop or in a thread, with a time limit, until it ends or is told to.
 
-`_invoke` holds the one line of the code base that calls a tool's execute function. What does not live here: whether
-it may run at all. That is decided in door.py.
+`_invoke` holds the one line of the code base that calls a tool's execute function. Nothing here decides whether it may
+run at all: the door does, and has it in the journal before anything of this happens.
 """
 
 from __future__ import annotations
@@ -12,51 +12,78 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import CoroutineType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from lastword import values
-from lastword.call.eager import start
-from lastword.call.keeping import take
-from lastword.call.threads import THREADS
-from lastword.consent import PERSON, Approval, Kind, LiveCall, Outcome, in_words, outcome
+from lastword.call.desk import CALL_CANCELLED, CALL_OVER
+from lastword.call.setting import CANCEL_GRACE_SECONDS
+from lastword.call.threads import THREADS, start
+from lastword.consent import Kind, outcome
 from lastword.display import displayable
-from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, OutcomeUnknown, ToolError
+from lastword.errors import ArgumentsError, NotAllowedNow, OutcomeUnknown, ToolError
 from lastword.tools import Tool, ToolContext, content
 from lastword.tools.guard import Guard
 
 log = logging.getLogger("lastword")
 
-# How long a cancelled tool may take to stop by itself, and `on_cancel` to say what there is.
-CANCEL_GRACE_SECONDS = 2.0
 # A coroutine that was cancelled unwinds at once, unless it refuses.
 UNWIND_SECONDS = 1.0
+# What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
+_PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
 
 
 class Returned(msgspec.Struct, frozen=True, gc=False):
+    how: ClassVar = "returned"
     value: Any
 
 
 class Raised(msgspec.Struct, frozen=True):
+    how: ClassVar = "raised"
     problem: BaseException
+
+    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
+        problem = self.problem
+        if isinstance(problem, ArgumentsError):
+            return "invalid_arguments", displayable(str(problem))
+        if isinstance(problem, OutcomeUnknown):
+            return "outcome_unknown", outcome.cut(displayable(outcome.said_unknown(name, problem.fact, call_id)))
+        if isinstance(problem, (ToolError, NotAllowedNow)):
+            return "failed", outcome.cut(displayable(str(problem)))
+        log.error("call %s: %s raised", call_id, name, exc_info=problem)
+        return "raised", outcome.raised(name, problem, call_id)
 
 
 class StoppedEarly(msgspec.Struct, frozen=True):
+    how: ClassVar = "stopped"
     partial: str | None
     began: bool = True
 
+    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
+        words = outcome.cancelled(name, self.partial, by) if self.began else outcome.called_off(name, by)
+        return "cancelled", outcome.cut(displayable(words))
+
 
 class TimedOut(msgspec.Struct, frozen=True):
+    how: ClassVar = "stopped"
     seconds: float
+
+    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
+        return "timed_out", outcome.timed_out(name, self.seconds)
 
 
 class StillActs(msgspec.Struct, frozen=True):
     """It was told to stop, and its code runs on: nobody can say what it will have done."""
 
+    how: ClassVar = "stopped"
     partial: str | None = None
     seconds: float | None = None
     """The time limit that it exceeded; None when a person cancelled it."""
+
+    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
+        words = outcome.still_acts(name, self.partial, self.seconds, by)
+        return "outcome_unknown", outcome.cut(displayable(words))
 
 
 Ended = Returned | Raised | StoppedEarly | TimedOut | StillActs
@@ -68,10 +95,6 @@ class Execution:
     cancelling = False
     is_over = False
     """Whether its code does not run any more."""
-    when_told: Callable[[], None] | None = None
-    """Called when the code has been told to stop and said what it has: from then on it acts for nobody."""
-    when_over: Callable[[Ended], None] | None = None
-    """Told how the code came to its end, when that was after the call's own."""
     _began = True
     _over: asyncio.Future[None] | None = None
     _task: asyncio.Task[None] | None = None
@@ -83,6 +106,8 @@ class Execution:
     _left: float | None = None
     """Of its time, while its clock stands still."""
     _pauses = 0
+    _is_late = False
+    """Whether its call is over, and its code was not."""
 
     def __init__(
         self,
@@ -98,6 +123,14 @@ class Execution:
         self._grace_seconds = grace_seconds
         self._must_stop = must_stop
         """Whether it may not be told as stopped while its code still runs: a yes was given for what it does."""
+
+    def _silence(self) -> None:
+        """What it writes or reports from now on, it does not for its call."""
+        self.context._close_reports()
+        self.context._close_questions(CALL_OVER)
+
+    def _ended_late(self, ended: Ended) -> None:
+        """The code went on after its call was over, and has stopped at last."""
 
     def begin(self, arguments: bytes, given: Mapping[str, Any], guard: Guard | None = None) -> Ended | None:
         """Start the implementation; how it ended, when it is over already."""
@@ -162,7 +195,7 @@ class Execution:
         if self._settled is None and self._stopping is None:
             self.cancelling = True
             self.context._cancelled = True
-            self.context._close_questions("the call was cancelled")
+            self.context._close_questions(CALL_CANCELLED)
             self._stopping = self.loop.create_task(self._stop())
 
     @property
@@ -193,8 +226,7 @@ class Execution:
 
     async def _code_stops(self) -> bool:
         """Whether the code comes to its end, given a moment to see that it was cancelled."""
-        if self.when_told is not None:
-            self.when_told()
+        self._silence()
         await self._wait_until_over(self._grace_seconds)
         if not self.is_over and self._task is not None:
             self._task.cancel()
@@ -220,19 +252,12 @@ class Execution:
             result = function()
         else:
             # A sync tool's function is as likely to block as the tool itself, and the loop belongs to everybody.
-            answer = self.loop.create_future()
-
-            def done(result: Any, problem: BaseException | None) -> None:
-                if not answer.done():
-                    answer.set_result((result, problem))
-
-            THREADS.run(function, done, self.loop)
-            result, problem = await answer
+            result, problem = await THREADS.start(function)
             if problem is not None:
                 raise ToolError("on_cancel raised") from problem
         if inspect.isawaitable(result):
             result = await result
-        return None if result is None else _in_words(result)
+        return None if result is None else _partial_words(result)
 
     def _time_is_up(self, seconds: float) -> None:
         if self._stopping is not None:
@@ -270,8 +295,8 @@ class Execution:
         self.is_over = True
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
-        if self.when_over is not None:
-            self.when_over(ended)
+        if self._is_late:
+            self._ended_late(ended)
         # Once somebody has cancelled, only the cancellation ends the call: what the tool returns is ignored.
         if self._stopping is None:
             self._settle(ended)
@@ -343,12 +368,6 @@ class Execution:
         THREADS.run(lambda: _invoke(guard, self.context, self.tool, args, kwargs), done, self.loop)
 
 
-# What holds no content.
-_SCALARS = frozenset((dict, str, int, float, bool, type(None)))
-# What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
-_PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
-
-
 def _is_awaitable(result: Any) -> bool:
     return type(result) is CoroutineType or inspect.isawaitable(result)
 
@@ -371,123 +390,11 @@ def _invoke(
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 
 
-def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended, live: LiveCall | None = None) -> Outcome:
-    """What the end of an execution means: a kind, words for the model, and the value if the tool gave one.
-
-    The bytes that it returned are left with the living call, until they are kept.
-    """
-    if isinstance(ended, Returned):
-        if type(ended.value) in _SCALARS:
-            return _returned(tool, call_id, approval, ended.value)
-        return _with_content(tool, call_id, approval, ended.value, live)
-    kind, words = _stopped(tool.name, call_id, ended, PERSON if live is None else live.cancelled_by)
-    return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
-
-
-def _stopped(name: str, call_id: str, ended: Raised | StoppedEarly | TimedOut | StillActs, by: str) -> tuple[Kind, str]:
-    if isinstance(ended, StillActs):
-        return "outcome_unknown", outcome.cut(displayable(outcome.still_acts(name, ended.partial, ended.seconds, by)))
-    if isinstance(ended, StoppedEarly) and not ended.began:
-        return "cancelled", outcome.called_off(name, by)
-    if isinstance(ended, StoppedEarly):
-        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial, by)))
-    if isinstance(ended, TimedOut):
-        return "timed_out", outcome.timed_out(name, ended.seconds)
-    problem = ended.problem
-    if isinstance(problem, ArgumentsError):
-        return "invalid_arguments", displayable(str(problem))
-    if isinstance(problem, OutcomeUnknown):
-        return "outcome_unknown", outcome.cut(displayable(outcome.said_unknown(name, problem.fact, call_id)))
-    if isinstance(problem, (ToolError, NotAllowedNow)):
-        return "failed", outcome.cut(displayable(str(problem)))
-    log.error("call %s: %s raised", call_id, name, exc_info=problem)
-    return "raised", outcome.raised(name, problem, call_id)
-
-
-def _with_content(tool: Tool, call_id: str, approval: Approval, value: Any, live: LiveCall | None) -> Outcome:
-    try:
-        taken = take(tool.name, value)
-    except ToolError as problem:
-        return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
-    if taken is None:
-        return _returned(tool, call_id, approval, value)
-    described = in_words(taken.kept)
-    if taken.has_value or tool.style == "assistant":
-        result = _returned(tool, call_id, approval, taken.value)
-        if result.kind == "failed" and type(taken.value) is not dict:
-            return result  # It is not what the tool promised, and the content alone would say otherwise.
-        texts = (result.message, *taken.texts)
-    else:
-        result = Outcome(kind="succeeded", message="", call_id=call_id, tool=tool.name, approval=approval)
-        texts = taken.texts
-    said = outcome.cut(displayable("\n".join(texts)))
-    message = "\n".join(part for part in (said, described) if part)
-    if live is not None:
-        live.contents = taken.contents
-    if not taken.has_value and tool.style != "assistant":
-        # A script gets the words, since there is no value that it could get.
-        result = msgspec.structs.replace(result, value=message, gave_value=True)
-    return msgspec.structs.replace(result, message=message, content=taken.kept)
-
-
-def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outcome:
-    if tool.style != "registry" and type(value) is dict and len(value) == 2:
-        success, message = value.get("success"), value.get("message")
-        if type(success) is bool and type(message) is str:
-            kind: Kind = "succeeded" if success else "failed"
-            words = outcome.cut(displayable(message))
-            return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
-    try:
-        value, words = _as_value(tool, call_id, value)
-    except ToolError as problem:
-        return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
-    return Outcome(
-        kind="succeeded",
-        message=words if len(words) <= outcome.MAX_MESSAGE else outcome.cut(words),
-        call_id=call_id,
-        tool=tool.name,
-        value=value,
-        gave_value=True,
-        approval=approval,
-    )
-
-
-def _as_value(tool: Tool, call_id: str, value: Any) -> tuple[Any, str]:
-    """What a tool returned as the JSON value that it promised, and as text."""
-    if tool.style == "assistant":
-        raise ToolError(f"{tool.name} returned something other than {{success, message}}; its author must mend it.")
-    try:
-        try:
-            value, data = values.reduce(value)
-        except NotJSON:
-            value = content.to_json(value)
-            data = values.encode(value)
-    except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
-        if isinstance(problem, NotJSON):
-            fact = problem.fact
-        else:
-            log.error("call %s: what %s returned could not be made JSON", call_id, tool.name, exc_info=problem)
-            fact = f"{type(problem).__name__}: {problem}"
-        raise ToolError(displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}")) from None
-    wanted = tool.manifest.returns
-    if wanted != "any" and wanted != (found := values.type_name[type(value)]):
-        raise ToolError(f"{tool.name} promised to return {_with_article(wanted)} and returned {_with_article(found)}.")
-    if value is None and tool.style == "function":
-        return None, "Done."
-    return value, value if type(value) is str else data.decode()
-
-
-def _with_article(kind: str) -> str:
-    return kind if kind == "null" else f"an {kind}" if kind[0] in "ao" else f"a {kind}"
-
-
-def _in_words(partial: Any) -> str:
+def _partial_words(partial: Any) -> str:
     """What a tool had when it was stopped: a text as it is, everything else as the JSON that a result would be."""
     if type(partial) is str:
         return partial
     try:
         return values.encode(content.to_json(partial)).decode()
-    except (
-        Exception
-    ):  # The tool's own way of becoming JSON. It was stopped, and whatever it says is better than nothing.
+    except Exception:  # The tool's own way of becoming JSON. Of one that was stopped, anything is better than nothing.
         return str(partial)

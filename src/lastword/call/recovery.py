@@ -33,7 +33,7 @@ async def recover(
 ) -> Outcome:
     """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
     _check_ours(door, life)
-    if life.call_id in door.live and not life.in_doubt and life.finished is None:
+    if life.call_id in door.setting.live and not life.in_doubt and life.finished is None:
         raise SessionError(
             "this call is being carried out already", place=life.call_id, hint="lastword show says how it stands"
         )
@@ -46,7 +46,7 @@ async def recover(
         result = door.carry_out(life.call_id, name, arguments, origin, life, resumable=resumable, problem=problem)
         return result if isinstance(result, Outcome) else await result
     assert life.started is not None
-    tool = door.registry.find(name)
+    tool = door.setting.registry.find(name)
     if door.journal.is_running(life):
         return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
     is_same = tool is not None and tool.digest == life.started["tool_digest"]
@@ -58,8 +58,8 @@ async def recover(
         is_agreed = values.equal(hide(values.decode(call.arguments), tool.secrets), agreed)
         # A person's yes was to this call. A standing one may have been taken back since.
         by = read_answerer((life.answered or {}).get("approver"))
-        is_agreed = is_agreed and (by.kind == "person" or await door.still_stands(tool, call, by))
-        if is_agreed and not door.forbids(tool, call):
+        is_agreed = is_agreed and (by.kind == "person" or await door.authority.still_stands(tool, call, by))
+        if is_agreed and not door.authority.forbids(tool, call):
             return await door.start_again(tool, call, life, "it declares itself idempotent")
     return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 
@@ -94,7 +94,7 @@ async def resolve(door: Door, call_id: str, decision: Decision, by: str, value: 
     result = Outcome(kind=kind, message=words, call_id=call_id, tool=name, approval=started["approval"])
     if value is not UNSET:
         result = msgspec.structs.replace(result, value=values.plain(value), gave_value=True)
-    if not await door.journal.settle(door.session_id, result, life, f"{decision}, decided by {by}"):
+    if not await door.journal.settle(door.setting.session_id, result, life, f"{decision}, decided by {by}"):
         raise decided_already(call_id)
     return result
 
@@ -117,7 +117,7 @@ def difference(life: Life, tool: Tool, arguments: Any) -> str | None:
 
 def _check_same(door: Door, life: Life, name: str, arguments: Any) -> None:
     """An id names one call. To answer another with its outcome would say that something was done which was not."""
-    tool = door.registry.find(name)
+    tool = door.setting.registry.find(name)
     if tool is None:
         known = life.proposed or life.started or life.finished or {}
         found = None if known.get("tool", name) == name else f"a call of {known['tool']}"
@@ -130,7 +130,7 @@ def _check_same(door: Door, life: Life, name: str, arguments: Any) -> None:
 
 
 def _check_ours(door: Door, life: Life) -> None:
-    if life.session_id and life.session_id != door.session_id:
+    if life.session_id and life.session_id != door.setting.session_id:
         raise SessionError(
             f"this call belongs to another session, {life.session_id}",
             place=life.call_id,

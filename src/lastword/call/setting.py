@@ -1,31 +1,39 @@
-"""What a session gives to its calls: the tools, the memory, the state and the settings that all of them share."""
+"""What the calls of a session share: the settings that its host gave, and whoever listens to what happens in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from lastword import values
-from lastword.call.events import Audience
-from lastword.call.execution import CANCEL_GRACE_SECONDS
-from lastword.call.questions import QuestionDesk
-from lastword.consent import Call, Preset
-from lastword.editor import ScriptEditorProvider, folder_of
-from lastword.journal import Journal
+from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, UserAction
+from lastword.editor import folder_of
+from lastword.errors import SessionError
 from lastword.lazily import load_later
-from lastword.rules import Decision, Policy, by_keys, decide, folder_for
-from lastword.tools import State, Tool, ToolContext, ToolRegistry
-from lastword.tools.guard import Guard
+from lastword.rules import folder_for
+from lastword.tools import ToolContext, ToolQuestion
 
 if TYPE_CHECKING:
-    from lastword.rules import guarded
+    from lastword.consent import Preset
+    from lastword.editor import ScriptEditorProvider
+    from lastword.journal import Journal
+    from lastword.rules import Policy, guarded
+    from lastword.tools import State, Tool, ToolRegistry
+    from lastword.tools.guard import Guard
 else:
     # It knows all files that decide something, and most sessions have nothing that stands for a person.
     guarded = load_later("lastword.rules.guarded")
 
+log = logging.getLogger("lastword")
+
+# How long a cancelled tool may take to stop by itself, and `on_cancel` to say what there is.
+CANCEL_GRACE_SECONDS = 2.0
 # A card is drawn from what is at hand. One that needs longer than this would leave the person waiting.
 DRAW_TIMEOUT_SECONDS = 10.0
 
@@ -47,96 +55,208 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Approvers in the same process mostly answer at once; only when they do not, other processes are listened for."""
 
 
+@dataclass(slots=True)
 class Setting:
-    """The same for every call of a session, but for the preset, which its user may change at any time."""
+    """The same for every call of a session, but for what its user may change at any time."""
 
-    __slots__ = (
-        "audience",
-        "deps",
-        "editor",
-        "gave",
-        "journal",
-        "limits",
-        "policy",
-        "preset",
-        "principal",
-        "questions",
-        "registry",
-        "session_id",
-        "state",
-        "user",
-        "user_digest",
-    )
+    session_id: str
+    registry: ToolRegistry
+    journal: Journal
+    state: State
+    preset: Preset
+    editor: ScriptEditorProvider | None
+    limits: Limits
+    deps: Any = None
+    user: str | None = None
+    policy: Policy | None = None
+    principal: str = ""
+    """Whose session it is; known when it was opened."""
+    gave: set[str] = field(default_factory=set)
+    """The grants that were given here, which end with the session."""
+    audience: Audience = field(default_factory=lambda: Audience())
+    live: dict[str, LiveCall] = field(default_factory=dict)
+    """The calls that are asked about or carried out right now."""
+    runs: dict[str, LiveRun] = field(default_factory=dict)
+    """The scripts that are carried out right now."""
 
-    def __init__(
-        self,
-        session_id: str,
-        registry: ToolRegistry,
-        journal: Journal,
-        state: State,
-        preset: Preset,
-        editor: ScriptEditorProvider | None,
-        limits: Limits,
-        deps: Any = None,
-        user: str | None = None,
-        policy: Policy | None = None,
-        principal: str = "",
-    ) -> None:
-        self.session_id = session_id
-        self.registry = registry
-        self.journal = journal
-        self.state = state
-        self.preset = preset
-        self.editor = editor
-        self.limits = limits
-        self.deps = deps
-        self.user = user
-        self.user_digest = None if user is None else values.digest(user.encode())
+    @property
+    def user_digest(self) -> str | None:
         """What the journal knows them by: whose a grant is has to be known, and who they are has not."""
-        self.policy = policy
-        self.principal = principal
-        self.gave: set[str] = set()
-        """The grants that were given here, which end with the session."""
-        self.audience = Audience()
-        self.questions: QuestionDesk | None = None
-        """Where the questions of running tools wait."""
+        return None if self.user is None else values.digest(self.user.encode())
 
     def folder(self) -> Path:
         """The folder that paths and commands of calls are meant from."""
         return folder_of(self.editor) or Path.cwd()
 
-    def decide(self, tool: Tool, call: Call) -> Decision:
-        """Whose yes a call needs, as preset and rules are at this moment."""
-        policy = self.policy
-        if policy is None:
-            return by_keys(tool.manifest, self.preset)
-        return decide(tool, self.preset, policy, call, self.folder)
-
-    def forbids(self, tool: Tool, call: Call) -> bool:
-        """Whether a rule denies a call at this moment, whoever has said yes to it."""
-        return self.policy is not None and self.policy.verdict(tool, call, self.folder).saying == "deny"
-
     def guarded(self, paths: Iterable[str], tool: Tool) -> guarded.GuardedFile | None:
         """The first of these paths of a tool's call at which lies what people alone change."""
         return guarded.first_guarded(paths, folder_for(tool, self.folder), self.policy, self.journal.store)
 
-    def context(
-        self,
-        tool: Tool,
-        call_id: str,
-        guard: Guard | None = None,
-        open_reports: Callable[[str], Any] | None = None,
-        open_questions: Callable[[], Any] | None = None,
-    ) -> ToolContext[Any]:
-        """What a tool can reach in one call: the session's state, and what its host gave it."""
-        return ToolContext(
-            self.state,
-            call_id,
-            tool.manifest,
-            self.session_id,
-            guard,
-            open_reports,
-            self.deps,
-            self.user,
-            open_questions,
+    def context(self, tool: Tool, call_id: str, guard: Guard) -> ToolContext[Any]:
+        """What code of a tool that may only look can reach: the session's state, and what its host gave it."""
+        return ToolContext(self.state, call_id, tool.manifest, self.session_id, guard, deps=self.deps, user=self.user)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A card waits for an answer."""
+
+    request: ApprovalRequest
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A card was answered, here or elsewhere."""
+
+    call_id: str
+    action: UserAction
+    by: Answerer
+
+
+class QuestionAsked(msgspec.Struct, frozen=True):
+    """A running tool asks the person something. It approves nothing."""
+
+    question: ToolQuestion
+
+
+class QuestionAnswered(msgspec.Struct, frozen=True):
+    """A question of a running tool waits no longer."""
+
+    call_id: str
+    question_id: str
+    how: Literal["given", "declined", "closed"]
+    """What was given is the tool's to know: it may be a secret."""
+    by: Answerer
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A tool began to run."""
+
+    call_id: str
+    tool: str
+    arguments: bytes = b"{}"
+    """One JSON object, with secrets masked."""
+    origin: str = ""
+    not_asked: str = ""
+    """Why nobody was asked, where a rule or a grant stood for a person: `your grant of 15 November, 3 of 10 calls`."""
+
+
+class DeniedByRule(msgspec.Struct, frozen=True):
+    """A rule denied a call, and nobody was asked. Its end follows."""
+
+    call_id: str
+    tool: str
+    arguments: bytes
+    """One JSON object, with secrets masked."""
+    origin: str
+    rule: str
+    """Its name, with its file and line."""
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """A tool said how it goes. The same id replaces the earlier line."""
+
+    call_id: str
+    message: str
+    id: str | None
+    fraction: float | None
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A call came to its end."""
+
+    outcome: Outcome
+
+
+class RunStarted(msgspec.Struct, frozen=True):
+    """A script is being carried out."""
+
+    run_id: str
+    name: str | None
+    text: str
+
+
+class RunFinished(msgspec.Struct, frozen=True):
+    """A script came to its end, or waits for a decision about a call in doubt."""
+
+    run_id: str
+    status: str
+    error: str | None
+
+
+class Printed(msgspec.Struct, frozen=True):
+    """A script wrote a line."""
+
+    run_id: str
+    line: str
+
+
+Event = (
+    Asked
+    | Answered
+    | QuestionAsked
+    | QuestionAnswered
+    | Started
+    | DeniedByRule
+    | Reported
+    | Finished
+    | RunStarted
+    | RunFinished
+    | Printed
+)
+
+
+# A listener that is this far behind is not reading any more.
+MAX_WAITING = 10_000
+
+
+class Audience:
+    """Whoever listens to a session."""
+
+    __slots__ = ("listeners",)
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[Event], None]] = []
+        """Empty while nobody listens, so that nothing is prepared for nobody."""
+
+    def tell(self, event: Event) -> None:
+        for listener in tuple(self.listeners):
+            try:
+                listener(event)
+            except BaseException as problem:
+                if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+                    raise
+                # Whoever watches a call must not be able to break it, also not by a cancelled future that it looked at:
+                # the call would take that for its own cancellation. One that failed would fail again.
+                log.error("a listener failed and hears nothing more", exc_info=problem)
+                self._forget(listener)
+
+    def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `listener` with every event from now on; returns what stops it."""
+        self.listeners.append(listener)
+        return lambda: self._forget(listener)
+
+    def _forget(self, listener: Callable[[Event], None]) -> None:
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Every event from now on, as an async iterator. Who falls too far behind gets what is there, and an error."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        def put(event: Event) -> None:
+            if queue.qsize() >= MAX_WAITING:
+                stop()
+                log.warning("a listener does not read: after %d events it hears nothing more", MAX_WAITING)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
+
+        stop = self.listen(put)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            stop()
+        raise SessionError(
+            f"more than {MAX_WAITING} events waited to be read, so the later ones were not kept",
+            hint="read faster, or listen again; the journal has everything that happened",
         )

@@ -1,19 +1,19 @@
-"""Standing yeses at the door: who decides when grants are looked at too, and spending what they and rules have.
+"""Who may say yes to a call at this moment: keys, rules, grants, the tool's own rule; and spending what they have.
 
-Rules and keys are decided without waiting (rules/deciding.py). Grants and limits stand in the journal, so whoever asks
-for them waits for it. A standing yes that has nothing left is a question, which says so.
+Rules and keys are decided without waiting (rules/). Grants and limits stand in the journal, so whoever asks for them
+waits for it. A standing yes that has nothing left is a question, which says so.
 """
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from lastword import values
-from lastword.call.setting import Setting
-from lastword.call.waiver import waives
+from lastword.call.draw import waives
 from lastword.consent import Answerer, Auto, Call, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.display import visible
 from lastword.editor import PATHS
@@ -26,8 +26,12 @@ from lastword.rules import (
     Explanation,
     GrantWho,
     account_of_day,
+    by_keys,
+    decide,
     explained,
     folder_for,
+    grant_of,
+    granted_entry,
     last_day,
     living,
     miss_words,
@@ -36,11 +40,17 @@ from lastword.rules import (
     outdated,
     utc_day,
     waited_before,
+    why_not_given,
 )
-from lastword.tools import Tool
 
 if TYPE_CHECKING:
+    from lastword.call.setting import Setting
+    from lastword.consent import ApprovalRequest, UserAction
     from lastword.rules import GuardedFile
+    from lastword.store import Entry
+    from lastword.tools import Tool
+
+log = logging.getLogger("lastword")
 
 # So often is a start tried again that another program was faster with. After that somebody is asked.
 MAX_TRIES = 50
@@ -48,8 +58,8 @@ MAX_TRIES = 50
 MAX_PATH = 4_096
 
 
-class StandingYes:
-    """What stands for a person, for the calls of one session."""
+class Authority:
+    """Who decides about the calls of one session, and what stands for a person in it."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -57,9 +67,21 @@ class StandingYes:
         self._days: dict[str, str] = {}
         """The last day that was counted for a rule, by its account."""
 
+    def at_once(self, tool: Tool, call: Call) -> Decision:
+        """Whose yes a call needs, as preset and rules are at this moment."""
+        setting = self._setting
+        if setting.policy is None:
+            return by_keys(tool.manifest, setting.preset)
+        return decide(tool, setting.preset, setting.policy, call, setting.folder)
+
+    def forbids(self, tool: Tool, call: Call) -> bool:
+        """Whether a rule denies a call at this moment, whoever has said yes to it."""
+        policy = self._setting.policy
+        return policy is not None and policy.verdict(tool, call, self._setting.folder).saying == "deny"
+
     async def decide(self, tool: Tool, call: Call) -> Decision | Granted:
         """Whose yes a call needs at this moment, with everything that stands in the journal."""
-        found = self._setting.decide(tool, call)
+        found = self.at_once(tool, call)
         if isinstance(found, Ruled) and found.is_limited:
             return await self._if_left(found, tool, call)
         if isinstance(found, Person):
@@ -100,7 +122,7 @@ class StandingYes:
 
     async def still_stands(self, tool: Tool, call: Call, by: Answerer) -> bool:
         """Whether what a call was started by, without asking anybody, stands still. What it used was counted then."""
-        found = self._setting.decide(tool, call)
+        found = self.at_once(tool, call)
         if isinstance(found, (Nobody, Auto)):
             return True
         if isinstance(found, Ruled):
@@ -128,7 +150,7 @@ class StandingYes:
             use = await next_use(self._journal, await self._account(found), call.id, values.decode(call.arguments))
             return Explanation("allow", use if isinstance(use, str) else use.words)
         # In the order in which a call meets them: a rule with nothing left asks, and the tool's own is not heard.
-        by_rules = setting.decide(tool, call)
+        by_rules = self.at_once(tool, call)
         if isinstance(by_rules, Person) and not by_rules.is_ruled and await waives(tool, call, setting):
             if file := self._guarded(tool, call):
                 return Explanation("ask", f"{visible(file.path)} {file.why}")
@@ -192,6 +214,26 @@ class StandingYes:
             if await self._journal.store.taken(entry.once) is not None:
                 return True
         return False
+
+    def granted(
+        self, tool: Tool, request: ApprovalRequest, action: UserAction, by: Answerer
+    ) -> tuple[UserAction, tuple[Entry, ...]]:
+        """The answer as it counts, and the record of the grant that came with it.
+
+        A surface offers only what can be granted (rules/). What comes back is believed no more than any other input:
+        terms that do not hold are left out, and the yes to the one call stands.
+        """
+        terms = action.grant
+        if terms is None:
+            return action, ()
+        why = why_not_given(tool.manifest, request, terms, by, action)
+        if why is not None:
+            log.error("call %s: nothing was granted with its answer: %s", request.call_id, why)
+            return msgspec.structs.replace(action, grant=None), ()
+        setting, journal = self._setting, self._journal
+        grant = grant_of(request, terms, by, journal.process_name(), setting.user_digest, journal.clock())
+        setting.gave.add(grant.id)
+        return action, (granted_entry(journal, grant),)
 
 
 def _asked_because(why: str, person: Person) -> Person:

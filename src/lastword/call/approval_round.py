@@ -1,24 +1,22 @@
-"""Asking for consent: the card is drawn, put before whoever decides, and their answer made good for one start.
+"""An approval round: the card is drawn, put before whoever decides, and their answer made good for one start.
 
-Nothing here runs a tool. What comes out is consent that was spent on a start which stands in the journal, or the reason
-why there is none. Where cards wait is the desk's business (desk.py); what is asked again, and how often, is the door's.
+Nothing here runs a tool. What comes out is consent that was spent on a start which stands in the journal, `AskAgain` or
+`CallEnds`. Where cards wait is the desk's business (desk.py); what is asked again, and how often, is the door's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword import values
-from lastword.call.desk import CANCELLED, Desk
+from lastword.call.authority import MAX_TRIES
+from lastword.call.desk import CANCELLED
 from lastword.call.draw import Undrawable, draw
-from lastword.call.events import Answered
-from lastword.call.giving import Giving
-from lastword.call.setting import Setting
-from lastword.call.standing import MAX_TRIES, StandingYes
+from lastword.call.setting import Answered
 from lastword.call.threads import THREADS
 from lastword.consent import (
     ALLOWED,
@@ -31,7 +29,6 @@ from lastword.consent import (
     Decider,
     Forbidden,
     Granted,
-    Kind,
     LiveCall,
     Nobody,
     Outcome,
@@ -60,6 +57,11 @@ from lastword.rules import folder_for
 from lastword.tools import Tool
 from lastword.tools.guard import changed_files, changed_state
 
+if TYPE_CHECKING:
+    from lastword.call.authority import Authority
+    from lastword.call.desk import Desk
+    from lastword.call.setting import Setting
+
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5
 
@@ -85,41 +87,48 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Consent(msgspec.Struct, frozen=True):
-    """A person's or the preset's answer, with the request it was given to and the call that it would start."""
+    """An answer to a question, with the request it was given to."""
 
-    tool: Tool
-    call: Call
-    live: LiveCall
+    question: Question
     request: ApprovalRequest
     action: UserAction
     sealed: Seal
-    approval: Approval
-    decider: Decider
-    """Who was to decide: a person, or what stands for one."""
     is_written: bool = True
     """False for a plain yes that was given here: it goes to the disk in one step with the start of its call."""
 
+    @property
+    def approval(self) -> Approval:
+        return _APPROVAL.get(self.sealed.approver.kind, "auto")
 
-class Reask(msgspec.Struct, frozen=True):
+    def ask_again(self, why: str, earlier: Life | None = None) -> AskAgain:
+        """Ask again about what was shown, whatever the caller has done to its own copy of the arguments since."""
+        return AskAgain(why, values.decode(self.question.call.arguments), self.request.author, earlier)
+
+
+class AskAgain(Exception):
     """The answer starts nothing as it stands; the same call is asked again."""
 
-    why: str
-    arguments: Any
-    author: Author
-    earlier: Life | None = None
+    def __init__(self, why: str, arguments: Any, author: Author, earlier: Life | None = None) -> None:
+        self.why, self.arguments, self.author, self.earlier = why, arguments, author, earlier
 
 
-class Asking:
+class CallEnds(Exception):
+    """There is no start and no further question: how the call ends, and whether that was told already."""
+
+    def __init__(self, outcome: Outcome, *, is_told: bool = False) -> None:
+        self.outcome, self.is_told = outcome, is_told
+
+
+class ApprovalRound:
     """The way from a question to a start, for the calls of one session."""
 
-    def __init__(self, setting: Setting, desk: Desk) -> None:
+    def __init__(self, setting: Setting, desk: Desk, authority: Authority) -> None:
         self._setting = setting
         self._journal = setting.journal
         self._desk = desk
-        self._standing = StandingYes(setting)
-        self._giving = Giving(setting)
+        self._authority = authority
 
-    async def put(self, question: Question) -> Consent | Reask | Outcome:
+    async def ask(self, question: Question) -> Consent:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         live, put_to = question.live, question.live.put_to or _who_was_asked(earlier)
@@ -129,29 +138,27 @@ class Asking:
             # turns their preset's key means what waits as well, but not what they have answered otherwise.
             decider = put_to
         if isinstance(decider, Person):
-            decider = await self._standing.instead_of(decider, tool, call)
+            decider = await self._authority.instead_of(decider, tool, call)
             live.put_to = decider if isinstance(decider, Person) else live.put_to
             question = msgspec.structs.replace(question, decider=decider)
         request = await self._draw(question)
         if isinstance(request, Undrawable):
-            kind: Kind = "failed" if request.for_model else "refused"
-            words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
-            return Outcome(kind=kind, message=words, call_id=call.id, tool=tool.name)
+            raise CallEnds(request.ended(call))
         if not isinstance(decider, Person):
             # Drawing took its time, and whoever stood for the person may have been taken back meanwhile.
             decides_now = await self._decides_now(tool, call, decider, request)
             if isinstance(decides_now, Forbidden):
-                return Reask(FORBIDDEN_MEANWHILE, values.decode(call.arguments), question.author)
+                raise AskAgain(FORBIDDEN_MEANWHILE, values.decode(call.arguments), question.author)
             if isinstance(decides_now, Person):
                 live.put_to = decides_now
                 request = msgspec.structs.replace(request, missing=decides_now.missing, rule_line=decides_now.line)
             decider = decides_now
 
         if earlier is not None and earlier.asked is not None:
-            found = await self._found_asked(question, request, decider, earlier)
-            if not isinstance(found, ApprovalRequest):
-                return found
-            request = found
+            asked, answered = await self._found_asked(question, request, earlier)
+            if answered is not None:
+                return self._accepted(question, asked, decider, *answered)
+            request = asked
         else:
             await self._write_asked(tool, request, question.live.stops or 0)
         return await self._answered(question, request, decider)
@@ -165,7 +172,7 @@ class Asking:
             if file := self._setting.guarded(written, tool):
                 why = f"Asked because it would change {file.path}, and {file.has} are changed by people alone."
                 return Person((), why, True)
-        decides_now = await self._standing.decide(tool, call)
+        decides_now = await self._authority.decide(tool, call)
         if isinstance(decides_now, Nobody):
             return decider  # It needs less than it did; what was decided is enough.
         if isinstance(decider, Waived) and isinstance(decides_now, Person) and not decides_now.is_ruled:
@@ -183,8 +190,8 @@ class Asking:
         await self._journal.asked(request, whence, facts)
 
     async def _found_asked(
-        self, question: Question, request: ApprovalRequest, decider: Decider, earlier: Life
-    ) -> ApprovalRequest | Consent | Reask:
+        self, question: Question, request: ApprovalRequest, earlier: Life
+    ) -> tuple[ApprovalRequest, tuple[UserAction, Seal] | None]:
         """The question that an earlier process put, its answer if it has one, or a new question that says why."""
         assert earlier.asked is not None
         stops = question.live.stops or 0
@@ -192,16 +199,16 @@ class Asking:
         # A question that does not say how often everything had been stopped is from before the first time.
         is_stopped = earlier.asked.get("stops", 0) != stops
         if before is not None and earlier.answered is not None:
-            action, sealed = read_answer(before.nonce, earlier.answered)
-            if not (is_stopped and action.agrees):
-                return self._accepted(question, before, decider, action, sealed)
+            answered = read_answer(before.nonce, earlier.answered)
+            if not (is_stopped and answered[0].agrees):
+                return before, answered
         said_before = None if before is None else (before.missing, before.rule_line)
         if before is not None and not is_stopped and said_before == (request.missing, request.rule_line):
-            return before
+            return before, None
         why = STOPPED_MEANWHILE if is_stopped else CHANGED_MEANWHILE
         request = msgspec.structs.replace(request, problem=request.problem or why)
         await self._write_asked(question.tool, request, stops)
-        return request
+        return request, None
 
     def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
         """The very question that was put before a restart, if this is it. It may even have been answered since."""
@@ -218,9 +225,7 @@ class Asking:
         )
         return same if same.digest == asked.get("digest") else None
 
-    async def _answered(
-        self, question: Question, request: ApprovalRequest, decider: Decider
-    ) -> Consent | Reask | Outcome:
+    async def _answered(self, question: Question, request: ApprovalRequest, decider: Decider) -> Consent:
         """Wait for the answer, and see to it that it is the only one."""
         action: UserAction
         by: Answerer | Seal
@@ -236,16 +241,16 @@ class Asking:
             action, by = ALLOWED, Answerer("grant", decider.id)
         else:
             answer = await self._desk.ask(request)
-            if isinstance(answer, Outcome):
-                return answer
+            if isinstance(answer, Outcome):  # Nobody to ask, or nobody answered.
+                raise CallEnds(answer)
             action, by = answer
         if isinstance(by, Seal):
             return self._accepted(question, request, decider, action, by)
         by = sign(by, request.principal)
         sealed = seal(request, action, by, self._journal.clock())
-        action, granted = self._giving.granted(question.tool, request, action, by)
+        action, granted = self._authority.granted(question.tool, request, action, by)
         if action.primary_confirmed and action.arguments is None and not granted:
-            return self._consent(question, request, action, sealed, is_written=False)
+            return Consent(question, request, as_counted(action, sealed, request), sealed, is_written=False)
         is_written = await self._journal.answered(request, action, sealed, *granted)
         if not is_written and granted:
             # The same terms may have been given with another answer. Then the yes to this call stands by itself.
@@ -258,117 +263,122 @@ class Asking:
 
     def _accepted(
         self, question: Question, request: ApprovalRequest, decider: Decider, action: UserAction, sealed: Seal
-    ) -> Consent | Reask:
+    ) -> Consent:
         """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
-        consent, by = self._consent(question, request, action, sealed), sealed.approver
+        consent, by = Consent(question, request, as_counted(action, sealed, request), sealed), sealed.approver
         if consent.action.agrees and by.kind != "person" and isinstance(decider, Person):
             # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
-            return _ask_the_same(consent, f"{by} had said yes, and a person has to be asked now")
+            raise consent.ask_again(f"{by} had said yes, and a person has to be asked now")
         whose = request.principal
         if consent.action.agrees and by.kind == "person" and not self._journal.people.may_answer(by.whose, whose):
             # Whoever wrote it there goes by other rules than we do, or by none.
-            return _ask_the_same(consent, f"{by} had said yes, and may not answer for {displayable(whose)}")
-        self._giving.settle(consent.action.grant, self._desk)
-        return self._announced(consent)
+            raise consent.ask_again(f"{by} had said yes, and may not answer for {displayable(whose)}")
+        if (grant := consent.action.grant) is not None:
+            # Also one that another program gave: it ends with this session all the same. The waiting cards that the
+            # person was shown beside it are answered; whether it covers each is decided when each would start.
+            self._setting.gave.add(grant.id)
+            for call_id in grant.settles:
+                self._desk.answer(call_id, ALLOWED, Answerer("grant", grant.id))
+        self._announce(consent)
+        return consent
 
-    async def edited(self, consent: Consent) -> Consent | Reask:
+    async def edited(self, consent: Consent) -> Consent:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
-        tool, call, given = consent.tool, consent.call, consent.action.arguments
+        question, given = consent.question, consent.action.arguments
+        tool, call = question.tool, question.call
         if given is None:
             return consent
         if void := await self._why_void(consent):
             # An edit cannot make up for an answer that belongs to another request, or that came too late.
-            return _ask_the_same(consent, void)
+            raise consent.ask_again(void)
         try:
             given = keep_secrets(given, values.decode(call.arguments), tool.manifest.secrets)
             arguments = tool.validate(given)
         except ArgumentsError as problem:
-            return _ask_the_same(
-                consent, f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"
-            )
+            facts = "; ".join(p.fact for p in problem.problems)
+            raise consent.ask_again(f"the edited arguments do not fit: {facts}") from None
         if values.canonical(values.decode(arguments)) == values.canonical(values.decode(call.arguments)):
             return consent
         edited = Call(call.id, call.tool, arguments, call.origin)
-        asked = consent.decider if isinstance(consent.decider, Person) else Person(())
-        request = await self._draw(Question(tool, edited, asked, consent.live, author="person"))
+        asked = question.decider if isinstance(question.decider, Person) else Person(())
+        request = await self._draw(Question(tool, edited, asked, question.live, author="person"))
         if isinstance(request, Undrawable):
             why = f"the edited call could not be shown: {request.why}"
             # When the tool itself says what is wrong with the change, they see the call without it.
-            return _ask_the_same(consent, why) if request.for_model else Reask(why, given, "person")
+            raise consent.ask_again(why) if request.for_model else AskAgain(why, given, "person")
         content = tool.manifest.content_parameter
         wrote = request.arguments.get(content) if content else None
         seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
         if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
-            return Reask("you changed the arguments, and this is what would happen now", given, "person")
-        await self._write_asked(tool, request, consent.live.stops or 0)
+            raise AskAgain("you changed the arguments, and this is what would happen now", given, "person")
+        await self._write_asked(tool, request, question.live.stops or 0)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self._journal.answered(request, ALLOWED, sealed):
-            return Reask("somebody else answered while you edited", given, "person")
-        return msgspec.structs.replace(consent, call=edited, request=request, action=ALLOWED, sealed=sealed)
+            raise AskAgain("somebody else answered while you edited", given, "person")
+        return Consent(msgspec.structs.replace(question, call=edited), request, ALLOWED, sealed, consent.is_written)
 
-    async def spend(self, consent: Consent) -> Consent | Reask | Outcome:
-        """Spend the yes and mark its call as started, durably and together; the consent itself when that is done.
+    async def spend(self, consent: Consent) -> None:
+        """Spend the yes and mark its call as started, durably and together.
 
         What may be in the way: another request's answer, a late one, a changed tool, a changed file, a second spending.
         """
+        live = consent.question.live
         problem = await self._why_void(consent)
         if problem is None:
             problem = await self._start(consent)
             if problem is None:
                 # Looked up after the start is on the disk: a stop comes before it and calls it off, or finds it there.
-                consent.live.is_cancelled |= await self._journal.stops() != consent.live.stops
-                return consent
-            consent.live.phase = Phase.ASKING
-            if elsewhere := await self._started_elsewhere(consent.call):
-                return elsewhere
-        earlier = None if consent.is_written else await self._write_late(consent)
-        return _ask_the_same(consent, problem, earlier)
+                live.is_cancelled |= await self._journal.stops() != live.stops
+                return
+            live.phase = Phase.ASKING
+            await self._refuse_started_elsewhere(consent.question.call)
+        raise consent.ask_again(problem, None if consent.is_written else await self._write_late(consent))
 
     async def _start(self, consent: Consent) -> str | None:
         """Why the call could not be started, or None. What a standing yes has is spent in the same commit."""
-        by = consent.sealed.approver
+        by, tool, call = consent.sealed.approver, consent.question.tool, consent.question.call
         if by.kind == "person":
-            if self._setting.forbids(consent.tool, consent.call):
+            if self._authority.forbids(tool, call):
                 return FORBIDDEN_MEANWHILE
             return await self._burn_and_start(consent, ASKED)
         for _ in range(MAX_TRIES):
-            decides_now = await self._decides_now(consent.tool, consent.call, consent.decider, consent.request)
+            decides_now = await self._decides_now(tool, call, consent.question.decider, consent.request)
             if isinstance(decides_now, Forbidden):
                 return FORBIDDEN_MEANWHILE
             if isinstance(decides_now, Person):
                 return f"{by} had said yes, and a person has to be asked now"
-            use = await self._standing.use(decides_now, consent.call)
+            use = await self._authority.use(decides_now, call)
             if isinstance(use, str):
                 return use
             problem = await self._burn_and_start(consent, use)
-            if problem is None or not await self._standing.is_lost(use):
+            if problem is None or not await self._authority.is_lost(use):
                 return problem
         return "others were faster each time"
 
     async def _burn_and_start(self, consent: Consent, use: NotAsked) -> str | None:
-        call, tool, sealed = consent.call, consent.tool, consent.sealed
-        consent.live.phase, consent.live.not_asked = Phase.STARTING, use.why
+        call, tool, live = consent.question.call, consent.question.tool, consent.question.live
+        live.phase, live.not_asked = Phase.STARTING, use.why
         if consent.is_written:
             spent = await self._journal.burn_and_start(
-                self._setting.session_id, call, tool, sealed, consent.approval, consent.live, use
+                self._setting.session_id, call, tool, consent.sealed, consent.approval, live, use
             )
             return None if spent else "the approval was already spent"
         if not await self._journal.answer_and_start(
-            consent.request, consent.action, call, tool, sealed, consent.approval, consent.live, use
+            consent.request, consent.action, call, tool, consent.sealed, consent.approval, live, use
         ):
             return "it was answered elsewhere in the same moment"
-        self._announced(consent)
+        self._announce(consent)
         return None
 
-    async def _started_elsewhere(self, call: Call) -> Outcome | None:
-        """How this very call stands when somebody else was faster to start it: a second yes must not run it twice."""
+    async def _refuse_started_elsewhere(self, call: Call) -> None:
+        """Somebody else may have been faster to start this very call: a second yes must not run it twice."""
         life = await self._journal.life(call.id)
         if life.finished is not None:
-            return life.outcome()
-        if life.started is None:
-            return None
-        words = outcome.still_running(call.tool)
-        return Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool)
+            raise CallEnds(life.outcome(), is_told=True)
+        if life.started is not None:
+            words = outcome.still_running(call.tool)
+            running = Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool)
+            raise CallEnds(running, is_told=True)
 
     async def _why_void(self, consent: Consent) -> str | None:
         """Why this consent may not start the call now, or None."""
@@ -378,7 +388,7 @@ class Asking:
             consent.sealed,
             request,
             # The same description with other code behind it is another tool.
-            tool_digest=registered.digest if registered is consent.tool else None,
+            tool_digest=registered.digest if registered is consent.question.tool else None,
             now=self._journal.clock(),
             valid_seconds=setting.limits.answer_valid_seconds,
         )
@@ -406,7 +416,7 @@ class Asking:
     async def _write_late(self, consent: Consent) -> Life | None:
         """Write down a yes that started nothing; the life of its call, when somebody else's answer stands instead."""
         if await self._journal.answered(consent.request, consent.action, consent.sealed):
-            self._announced(consent)
+            self._announce(consent)
             return None
         return await self._journal.life(consent.request.call_id)
 
@@ -423,34 +433,11 @@ class Asking:
             denials=question.denials,
         )
 
-    def _consent(
-        self,
-        question: Question,
-        request: ApprovalRequest,
-        action: UserAction,
-        sealed: Seal,
-        is_written: bool = True,
-    ) -> Consent:
-        action = as_counted(action, sealed, request)
-        approval = _APPROVAL.get(sealed.approver.kind, "auto")
-        return Consent(
-            question.tool,
-            question.call,
-            question.live,
-            request,
-            action,
-            sealed,
-            approval,
-            question.decider,
-            is_written,
-        )
-
-    def _announced(self, consent: Consent) -> Consent:
+    def _announce(self, consent: Consent) -> None:
         """The answer stands in the journal now, so whoever listens may hear of it."""
         audience = self._setting.audience
         if audience.listeners:
             audience.tell(Answered(consent.request.call_id, consent.action, consent.sealed.approver))
-        return consent
 
 
 def _who_was_asked(earlier: Life | None) -> Person | None:
@@ -468,8 +455,3 @@ def _has_answered(earlier: Life | None) -> bool:
 
 
 _APPROVAL: dict[Standing, Approval] = {"person": "person", "waiver": "waived", "rule": "rule", "grant": "grant"}
-
-
-def _ask_the_same(consent: Consent, why: str, earlier: Life | None = None) -> Reask:
-    """Ask again about what was shown, whatever the caller has done to its own copy of the arguments since."""
-    return Reask(why, values.decode(consent.call.arguments), consent.request.author, earlier)
