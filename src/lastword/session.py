@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -13,11 +13,11 @@ from msgspec import UNSET
 from lastword import ids, values
 from lastword.call import (
     Asked,
-    Background,
     Decision,
     Door,
     Event,
     Finished,
+    Home,
     Limits,
     OnQuestion,
     Setting,
@@ -27,7 +27,6 @@ from lastword.call import (
     handler_for,
     recover,
     resolve,
-    running_loop,
     stop,
     take_back,
 )
@@ -107,8 +106,7 @@ class Session(StateOwner):
             self._setting, approver, on_question or handler_for(approver), lambda: self._subscription.listen()
         )
         self._subscription = Subscription(self._door)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._background: Background | None = None
+        self._home = Home(self.id, self._loops)
         self._closed = False
 
     @property
@@ -196,11 +194,14 @@ class Session(StateOwner):
     ) -> Outcome:
         """`call` for code without an event loop."""
         refuse_if_watched("call ", tool)
-        return self._run_in_background(self.call(tool, arguments, origin=origin, call_id=call_id))
+        return self.run_sync(self.call(tool, arguments, origin=origin, call_id=call_id))
 
     def run_sync(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for anything else of this session in code without an event loop: `run_sync(session.in_doubt())`."""
-        return self._run_in_background(work)
+        if self._closed:
+            work.close()
+            raise _closed(self.id)
+        return self._home.run(work)
 
     async def run_script(
         self,
@@ -231,7 +232,7 @@ class Session(StateOwner):
     ) -> Run:
         """`run_script` for code without an event loop."""
         refuse_if_watched("run a script")
-        return self._run_in_background(self.run_script(text, variables, check, name=name))
+        return self.run_sync(self.run_script(text, variables, check, name=name))
 
     async def resume(self, run_id: str) -> Run:
         """Go on with a run that was interrupted. What was done is not done again."""
@@ -280,11 +281,7 @@ class Session(StateOwner):
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
         refuse_if_watched("cancel the call ", call_id)
-        loop = self._home()
-        if loop is not None and running_loop() is loop:
-            self._door.cancel(call_id)
-        elif loop is not None:
-            loop.call_soon_threadsafe(self._door.cancel, call_id)
+        self._home.tell(self._door.cancel, call_id)
 
     def detach(self, call_id: str) -> bool:
         """Leave a question waiting when the host goes: whoever awaited its call gets `Detached`, and no end is written.
@@ -293,7 +290,7 @@ class Session(StateOwner):
         thread; False when no card of this call waits here.
         """
         refuse_if_watched("leave the card of ", call_id)
-        return bool(self._on_loop(lambda: self._door.detach(call_id)))
+        return bool(self._home.ask(lambda: self._door.detach(call_id)))
 
     async def card_for(self, call_id: str) -> ApprovalRequest | Outcome:
         """The card of a call as soon as it waits for an answer, or the call's end when it never asks or has ended.
@@ -341,7 +338,9 @@ class Session(StateOwner):
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
         refuse_if_watched("answer a card")
         ids, who = [call_ids] if isinstance(call_ids, str) else list(call_ids), named(by)
-        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, who)]) or []
+        return (
+            self._home.ask(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, who)]) or []
+        )
 
     def grant_offer(self, call_id: str) -> GrantOffer | str:
         """What could be granted from a card that waits here, or why nothing can (rules/granting.py says how to)."""
@@ -380,7 +379,7 @@ class Session(StateOwner):
         """
         refuse_if_watched("answer a question")
         who = named(by)
-        return bool(self._on_loop(lambda: self._door.desk.answer_question(question_id, answer, who)))
+        return bool(self._home.ask(lambda: self._door.desk.answer_question(question_id, answer, who)))
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""
@@ -397,7 +396,7 @@ class Session(StateOwner):
             raise _closed(self.id)
         async with self._opening:  # Two first calls at once must not bring old state back over each other's changes.
             if not self._opened:
-                self._loop = asyncio.get_running_loop()
+                self._home.loop = asyncio.get_running_loop()
                 is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
                 self._setting.principal = await open_as(self._journal, self.id, self.principal, is_known=bool(is_known))
                 for record in await self._journal.standing(_STATE, self.id) if is_known else ():
@@ -421,13 +420,8 @@ class Session(StateOwner):
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
         refuse_if_watched("close the session")
-        if self._background is not None:
-            self._background.refuse_own_thread(self.id)
-            self._background.run(self._end_grants())
+        self._home.stop(self._end_grants)
         self._closed, self._opened = True, False
-        if self._background is not None:
-            self._background.stop()
-            self._background = None
 
     async def _end_grants(self) -> None:
         """What was granted for this session, or for a run in it, is over with it."""
@@ -435,7 +429,7 @@ class Session(StateOwner):
             await end_session_grants(self._journal, self.id)
 
     def __enter__(self) -> Self:
-        self._run_in_background(self.open())
+        self.run_sync(self.open())
         return self
 
     def __exit__(
@@ -469,47 +463,10 @@ class Session(StateOwner):
         finally:
             listening.cancel()
 
-    def _on_loop(self, function: Callable[[], T]) -> T | None:
-        """Call a function on the session's event loop, from whichever thread; None when there is none yet."""
-        loop = self._home()
-        if loop is None:
-            return None
-        if running_loop() is loop:
-            return function()
-
-        async def there() -> T:
-            return function()
-
-        return asyncio.run_coroutine_threadsafe(there(), loop).result()
-
-    def _home(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that the session lives on. After `asyncio.run` has closed one, another may have taken over."""
-        if self._loop is not None and self._loop.is_closed():
-            waiting = [card.answer.get_loop() for card in list(self._door.desk.pending.values())]
-            running = [execution.loop for execution in list(self._door.running.values())]
-            alive = [loop for loop in (*waiting, *running) if not loop.is_closed()]
-            if not alive:
-                return None  # Nothing waits or runs that could be reached.
-            self._loop = alive[0]
-        return self._loop
-
-    def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._background is None:
-            if self._closed:
-                coroutine.close()
-                raise _closed(self.id)
-            if self._loop is not None:
-                coroutine.close()
-                raise SessionError(
-                    "this session already lives on an event loop", place=self.id, hint="await session.call(…) there"
-                )
-            self._background = Background()
-        try:
-            self._background.refuse_own_thread(self.id)
-        except SessionError:
-            coroutine.close()
-            raise
-        return self._background.run(coroutine)
+    def _loops(self) -> Iterator[asyncio.AbstractEventLoop]:
+        """The loops on which something of this session waits or runs."""
+        yield from (card.answer.get_loop() for card in list(self._door.desk.pending.values()))
+        yield from (execution.loop for execution in list(self._door.running.values()))
 
 
 def _closed(session_id: str) -> SessionError:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lastword.call.stop_all import Stopped as Stopped
     from lastword.call.stop_all import Subscription as Subscription
     from lastword.call.stop_all import stop as stop
-    from lastword.call.threads import Background as Background
-    from lastword.call.threads import running_loop as running_loop
+    from lastword.call.threads import Home as Home
 else:
     __getattr__ = open_door(__name__)

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from lastword.call.authority import Authority
     from lastword.call.desk import Desk
     from lastword.call.setting import Setting
+    from lastword.store import Entry
 
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5
@@ -138,7 +139,8 @@ class ApprovalRound:
             # turns their preset's key means what waits as well, but not what they have answered otherwise.
             decider = put_to
         if isinstance(decider, Person):
-            decider = await self._authority.instead_of(decider, tool, call)
+            if not decider.is_ruled and tool.manifest.auto_approve is not False:
+                decider = await self._authority.instead_of(decider, tool, call)
             live.put_to = decider if isinstance(decider, Person) else live.put_to
             question = msgspec.structs.replace(question, decider=decider)
         request = await self._draw(question)
@@ -248,7 +250,9 @@ class ApprovalRound:
             return self._accepted(question, request, decider, action, by)
         by = sign(by, request.principal)
         sealed = seal(request, action, by, self._journal.clock())
-        action, granted = self._authority.granted(question.tool, request, action, by)
+        granted: tuple[Entry, ...] = ()
+        if action.grant is not None:
+            action, granted = self._authority.granted(question.tool, request, action, by)
         if action.primary_confirmed and action.arguments is None and not granted:
             return Consent(question, request, as_counted(action, sealed, request), sealed, is_written=False)
         is_written = await self._journal.answered(request, action, sealed, *granted)
@@ -338,7 +342,7 @@ class ApprovalRound:
         """Why the call could not be started, or None. What a standing yes has is spent in the same commit."""
         by, tool, call = consent.sealed.approver, consent.question.tool, consent.question.call
         if by.kind == "person":
-            if self._authority.forbids(tool, call):
+            if self._setting.policy is not None and self._authority.forbids(tool, call):
                 return FORBIDDEN_MEANWHILE
             return await self._burn_and_start(consent, ASKED)
         for _ in range(MAX_TRIES):

@@ -14,7 +14,7 @@ import msgspec
 
 from lastword import values
 from lastword.call.changes import ChangeLog
-from lastword.call.desk import CallQuestions, Desk, Reports
+from lastword.call.desk import CALL_OVER, CallQuestions, Desk, Reports
 from lastword.call.execution import Ended, Execution, Returned, StillActs
 from lastword.call.setting import Setting, Started
 from lastword.consent import (
@@ -127,7 +127,7 @@ class Attempt(Execution):
         self._silence()
 
     def _silence(self) -> None:
-        super()._silence()
+        self.context._close(CALL_OVER)
         if self._editor is not None:
             self._editor.close()
 

@@ -26,7 +26,6 @@ from lastword.rules import (
     Explanation,
     GrantWho,
     account_of_day,
-    by_keys,
     decide,
     explained,
     folder_for,
@@ -70,8 +69,6 @@ class Authority:
     def at_once(self, tool: Tool, call: Call) -> Decision:
         """Whose yes a call needs, as preset and rules are at this moment."""
         setting = self._setting
-        if setting.policy is None:
-            return by_keys(tool.manifest, setting.preset)
         return decide(tool, setting.preset, setting.policy, call, setting.folder)
 
     def forbids(self, tool: Tool, call: Call) -> bool:
@@ -224,8 +221,7 @@ class Authority:
         terms that do not hold are left out, and the yes to the one call stands.
         """
         terms = action.grant
-        if terms is None:
-            return action, ()
+        assert terms is not None
         why = why_not_given(tool.manifest, request, terms, by, action)
         if why is not None:
             log.error("call %s: nothing was granted with its answer: %s", request.call_id, why)

@@ -40,7 +40,8 @@ from lastword.consent import (
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import ArgumentsError, SessionError, StoreError, UnknownTool
-from lastword.store import refuse_if_watched
+from lastword.rules import decide
+from lastword.store import read_only_guard
 from lastword.tools import Manifest
 from lastword.tools.guard import mark
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from lastword.call.setting import Setting
     from lastword.consent import Answerer, Approver, Stoppable
     from lastword.journal import Life
+    from lastword.rules import Decision
     from lastword.tools import Tool
 
 log = logging.getLogger("lastword")
@@ -89,20 +91,26 @@ class Door:
         awaits it leaves, the call ends, but for the card of a `resumable` one, which goes on waiting. `problem` is for
         the card: why the same is asked again. A script says how many of its calls were denied before this one.
         """
-        refuse_if_watched("call ", name)  # A request function that calls a tool would act before anybody agreed.
+        if (guard := read_only_guard.get()) is not None:
+            raise guard.refuse(f"call {name}")  # A request function that calls a tool would act before anybody agreed.
         try:
             tool, call = self.admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
         except (UnknownTool, ArgumentsError) as refusal:
             return self._turned_away(call_id, name, refusal)
         if not tool.manifest.require_approval and self.setting.policy is None:
             return self._run_freely(tool, call, resumable)  # As it would be decided below.
-        decider = self.authority.at_once(tool, call)
+        decider = self._decide(tool, call)
         if isinstance(decider, Nobody):
             return self._run_freely(tool, call, resumable)
         if isinstance(decider, Forbidden):
             return self._finish_freely(self._forbidden(tool, call, decider))
         question = Question(tool, call, decider, LiveCall(), problem=problem, earlier=earlier, denials=denials)
         return self._ask_and_run(question, resumable)
+
+    def _decide(self, tool: Tool, call: Call) -> Decision:
+        """Whose yes a call needs, as preset and rules are at this moment."""
+        setting = self.setting
+        return decide(tool, setting.preset, setting.policy, call, setting.folder)
 
     def _forbidden(self, tool: Tool, call: Call, decider: Forbidden) -> Outcome:
         """A rule denies the call. What it was to do is remembered and told: its end alone would not say it."""
@@ -121,7 +129,7 @@ class Door:
             tool, call = self.admit(call_id, name, arguments, "")
         except (UnknownTool, ArgumentsError) as refusal:
             return self._turned_away(call_id, name, refusal)
-        if isinstance(self.authority.at_once(tool, call), Nobody):
+        if isinstance(self._decide(tool, call), Nobody):
             return None
         words = words or outcome.denied_with_the_rest(call.tool)
         return self._finish_freely(Outcome(kind="denied", message=words, call_id=call_id, tool=call.tool))
@@ -182,11 +190,12 @@ class Door:
 
     async def _run_with_consent(self, question: Question) -> Outcome:
         """Ask whoever decides until their yes holds, and then run what they saw."""
-        live, again = question.live, AskAgain("", None, "model")
+        live = question.live
+        again: AskAgain | None = None
         question = await self._unless_waived(question)
-        for times_asked in range(self.setting.limits.times_asked):
+        for _ in range(self.setting.limits.times_asked):
             try:
-                if times_asked:
+                if again is not None:
                     question = await self._question_again(question, again)
                 consent = await self._round.ask(question)  # asked is durable before anybody sees it, the answer is once
                 if not consent.action.agrees:
@@ -200,6 +209,7 @@ class Door:
                 continue
             # A crash from here on leaves "started" alone: recovery asks, and never reruns.
             return await self._run_spent(consent)
+        assert again is not None
         words = outcome.stale(question.call.tool, again.why, self.setting.limits.times_asked)
         stale = Outcome(kind="stale", message=words, call_id=question.call.id, tool=question.call.tool)
         return await self._finish(stale, live)
@@ -241,7 +251,7 @@ class Door:
             tool, call = self.admit(call.id, call.tool, again.arguments, call.origin)
         except (UnknownTool, ArgumentsError) as refusal:
             raise CallEnds(self._turned_away(call.id, call.tool, refusal), is_told=True) from None
-        decider = self.authority.at_once(tool, call)
+        decider = self._decide(tool, call)
         if isinstance(decider, Nobody):
             raise CallEnds(await self._run_freely_after_all(tool, call, live), is_told=True)
         if isinstance(decider, Forbidden):

@@ -126,8 +126,7 @@ class Execution:
 
     def _silence(self) -> None:
         """What it writes or reports from now on, it does not for its call."""
-        self.context._close_reports()
-        self.context._close_questions(CALL_OVER)
+        self.context._close(CALL_OVER)
 
     def _ended_late(self, ended: Ended) -> None:
         """The code went on after its call was over, and has stopped at last."""

@@ -8,7 +8,7 @@ import contextvars
 import queue
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
 from lastword.errors import SessionError
@@ -101,40 +101,100 @@ class Threads:
 THREADS = Threads()
 
 
-class Background:
-    """An event loop in a daemon thread, for sessions used from sync code."""
+class Home:
+    """The event loop that a session lives on, as code in any thread reaches it; a background one for sync code."""
 
-    def __init__(self) -> None:
+    loop: asyncio.AbstractEventLoop | None = None
+    _background: threading.Thread | None = None
+
+    def __init__(self, session_id: str, others: Callable[[], Iterator[asyncio.AbstractEventLoop]]) -> None:
+        self._session_id = session_id
+        self._others = others
+        """The loops on which something of the session waits or runs."""
+
+    def reached(self) -> asyncio.AbstractEventLoop | None:
+        """The loop now; None when there is none. After `asyncio.run` has closed one, another may have taken over."""
+        if self.loop is not None and self.loop.is_closed():
+            alive = next((loop for loop in self._others() if not loop.is_closed()), None)
+            if alive is None:
+                return None  # Nothing waits or runs that could be reached.
+            self.loop = alive
+        return self.loop
+
+    def tell(self, function: Callable[..., Any], *given: Any) -> None:
+        """Call a function on the loop, some time soon from another thread."""
+        loop = self.reached()
+        if loop is not None and _running_loop() is loop:
+            function(*given)
+        elif loop is not None:
+            loop.call_soon_threadsafe(function, *given)
+
+    def ask(self, function: Callable[[], T]) -> T | None:
+        """What a function gives that is called on the loop, from whichever thread; None when there is none yet."""
+        loop = self.reached()
+        if loop is None:
+            return None
+        if _running_loop() is loop:
+            return function()
+
+        async def there() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(there(), loop).result()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Wait for work in the background, for code without an event loop."""
+        try:
+            if self._background is None:
+                self._begin()
+            self._refuse_own_thread()
+        except SessionError:
+            coroutine.close()
+            raise
+        assert self.loop is not None
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def stop(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """End the background loop, if there is one, with this as its last work."""
+        if self._background is None or self.loop is None:
+            return
+        self._refuse_own_thread()
+        for work in (last(), _end_tasks()):
+            asyncio.run_coroutine_threadsafe(work, self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._background.join()
+        self.loop.close()
+        self._background = None
+
+    def _begin(self) -> None:
+        if self.loop is not None:
+            raise SessionError(
+                "this session already lives on an event loop",
+                place=self._session_id,
+                hint="await session.call(…) there",
+            )
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="lastword-session", daemon=True)
-        self._thread.start()
+        self._background = threading.Thread(target=self.loop.run_forever, name="lastword-session", daemon=True)
+        self._background.start()
 
-    def refuse_own_thread(self, session_id: str) -> None:
+    def _refuse_own_thread(self) -> None:
         """Whatever runs on this loop, an inline tool or a listener, must not wait for it: it would wait for ever."""
-        if running_loop() is self.loop:
+        if _running_loop() is self.loop:
             raise SessionError(
                 "this is the session's own event loop, which cannot wait for itself",
-                place=session_id,
+                place=self._session_id,
                 hint="make the tool async and await session.call(…), or let it run in a thread",
             )
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
-    def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._end_tasks(), self.loop).result()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
-
-    async def _end_tasks(self) -> None:
-        """Tell whatever still waits on this loop, such as an abandoned approver, that nobody will come."""
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(0)
+async def _end_tasks() -> None:
+    """Tell whatever still waits on this loop, such as an abandoned approver, that nobody will come."""
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await asyncio.sleep(0)
 
 
-def running_loop() -> asyncio.AbstractEventLoop | None:
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -144,36 +144,23 @@ class Stoppable(Protocol):
     def cancel(self) -> None: ...
 
 
-class LiveCall:
+class LiveCall(msgspec.Struct, weakref=True, eq=False):
     """One call that is asked about or carried out in this process."""
 
-    __slots__ = (
-        "__weakref__",
-        "cancelled_by",
-        "contents",
-        "execution",
-        "is_cancelled",
-        "not_asked",
-        "phase",
-        "put_to",
-        "stops",
-    )
-
-    def __init__(self, phase: Phase = Phase.ASKING) -> None:
-        self.phase = phase
-        self.is_cancelled = False
-        """Whether a person wants it stopped. Whatever step comes next finds out."""
-        self.cancelled_by = PERSON
-        """Whose wish that is, where it is one."""
-        self.put_to: Person | None = None
-        """Set once a person was to be asked about it. From then on no rule answers."""
-        self.execution: Stoppable | None = None
-        self.contents: tuple[bytes, ...] = ()
-        """The bytes that its code returned, until its end is written down together with them."""
-        self.stops: int | None = None
-        """How often everything had been stopped when it was asked for; None for a call that asks nobody."""
-        self.not_asked = ""
-        """Why nobody was asked, where a rule or a grant stood for a person."""
+    phase: Phase = Phase.ASKING
+    is_cancelled: bool = False
+    """Whether a person wants it stopped. Whatever step comes next finds out."""
+    cancelled_by: str = PERSON
+    """Whose wish that is, where it is one."""
+    put_to: Person | None = None
+    """Set once a person was to be asked about it. From then on no rule answers."""
+    execution: Stoppable | None = None
+    contents: tuple[bytes, ...] = ()
+    """The bytes that its code returned, until its end is written down together with them."""
+    stops: int | None = None
+    """How often everything had been stopped when it was asked for; None for a call that asks nobody."""
+    not_asked: str = ""
+    """Why nobody was asked, where a rule or a grant stood for a person."""
 
     @property
     def has_begun(self) -> bool:
@@ -181,13 +168,10 @@ class LiveCall:
         return self.phase is not Phase.ASKING
 
 
-class LiveRun:
+class LiveRun(msgspec.Struct, eq=False):
     """One script that is carried out in this process."""
 
-    __slots__ = ("is_stopped", "stops")
-
-    def __init__(self, stops: int) -> None:
-        self.stops = stops
-        """How often everything had been stopped when it began here."""
-        self.is_stopped = False
-        """Whether everything was stopped since. It makes no further call."""
+    stops: int
+    """How often everything had been stopped when it began here."""
+    is_stopped: bool = False
+    """Whether everything was stopped since. It makes no further call."""

@@ -366,10 +366,13 @@ class ToolContext(StateOwner, Generic[Deps]):
         if self._questions is not None:
             self._questions.close(why)
 
-    def _close_reports(self) -> None:
-        self._open_reports = None
+    def _close(self, why: str) -> None:
+        """What its code reports or asks from now on, it does not for its call."""
+        self._open_reports = self._open_questions = None
         if self._reports is not None:
             self._reports.close()
+        if self._questions is not None:
+            self._questions.close(why)
 
     @property
     def is_cancelled(self) -> bool:
