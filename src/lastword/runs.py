@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from inspect import isawaitable
@@ -65,39 +66,37 @@ class Run(msgspec.Struct, frozen=True):
     """The call that a waiting run needs a decision about."""
 
 
+@dataclass
 class RunPast:
     """What the journal holds of an interrupted run, and what a person has said no to just before it."""
 
-    def __init__(self, denied: Collection[tuple[str, bytes]] = ()) -> None:
-        self.denied = set(denied)
-        self.calls: dict[str, list[Record]] = {}
-        self.nows: list[int] = []
-        self.ended = False
-        """Whether the run came to its end before; replaying it changes nothing."""
-        self.is_whole = True
-        """Whether nothing of it was hidden. Who replays needs only what they read; who goes on needs to know this."""
+    denied: set[tuple[str, bytes]]
+    calls: dict[str, list[Record]] = field(default_factory=dict)
+    nows: list[int] = field(default_factory=list)
+    ended: bool = False
+    """Whether the run came to its end before; replaying it changes nothing."""
+    is_whole: bool = True
+    """Whether nothing of it was hidden. Who replays needs only what they read; who goes on needs to know this."""
 
 
+@dataclass
 class DoorHost:
     """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
 
-    def __init__(
-        self, door: Door, run_id: str, name: str | None, past: RunPast, live: LiveRun, kept: Concealed
-    ) -> None:
-        self._door = door
-        self._run_id = run_id
-        self._name = name
-        self._past = past
-        self._live = live
-        self._kept = kept
-        self._calls = 0
-        self._nows = 0
-        self._origins: dict[Site, str] = {}
-        self._denials = 0
-        """How many calls were denied in a row, those that nobody was asked about not counted."""
-        self._denies_rest = False
-        """Whether a person has said no to whatever else this script would ask for."""
-        self.in_doubt: str | None = None
+    _door: Door
+    _run_id: str
+    _name: str | None
+    _past: RunPast
+    _live: LiveRun
+    _kept: Concealed
+    _calls: int = 0
+    _nows: int = 0
+    _origins: dict[Site, str] = field(default_factory=dict)
+    _denials: int = 0
+    """How many calls were denied in a row, those that nobody was asked about not counted."""
+    _denies_rest: bool = False
+    """Whether a person has said no to whatever else this script would ask for."""
+    in_doubt: str | None = None
 
     def lookup(self, name: str) -> Any:
         tool = self._door.setting.registry.find(name)
@@ -363,7 +362,7 @@ async def start(
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
             return await _resume(door, run_id, limits)
         door.journal.note(door.setting.session_id, "run_started", run_id, facts)
-        return await _run(door, run_id, facts, RunPast(denied), given, limits, text, kept)
+        return await _run(door, run_id, facts, RunPast(set(denied)), given, limits, text, kept)
 
 
 async def conceal_script(registry: ToolRegistry, text: str) -> Concealed:
@@ -384,7 +383,7 @@ _REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
 
 async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
     facts: dict[str, Any] | None = None
-    past = RunPast()
+    past = RunPast(set())
     store = door.journal.store
     records = await store.read(stream=door.setting.session_id, below=run_id, kind=_REPLAYED)
     ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)

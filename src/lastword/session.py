@@ -262,7 +262,7 @@ class Session(StateOwner):
         refuse_if_watched("take back the call ", call_id)
         if not self._opened:
             await self.open()
-        if call_id in self._door.running:
+        if call_id in self._setting.running:
             raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
         return await take_back(self._journal, self._editor_in, call_id, by=by)
 
@@ -281,7 +281,7 @@ class Session(StateOwner):
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
         refuse_if_watched("cancel the call ", call_id)
-        self._home.tell(self._door.cancel, call_id)
+        self._home.tell(self._door.desk.cancel, call_id)
 
     def detach(self, call_id: str) -> bool:
         """Leave a question waiting when the host goes: whoever awaited its call gets `Detached`, and no end is written.
@@ -290,7 +290,7 @@ class Session(StateOwner):
         thread; False when no card of this call waits here.
         """
         refuse_if_watched("leave the card of ", call_id)
-        return bool(self._home.ask(lambda: self._door.detach(call_id)))
+        return bool(self._home.ask(lambda: self._door.desk.leave(call_id)))
 
     async def card_for(self, call_id: str) -> ApprovalRequest | Outcome:
         """The card of a call as soon as it waits for an answer, or the call's end when it never asks or has ended.
@@ -466,7 +466,7 @@ class Session(StateOwner):
     def _loops(self) -> Iterator[asyncio.AbstractEventLoop]:
         """The loops on which something of this session waits or runs."""
         yield from (card.answer.get_loop() for card in list(self._door.desk.pending.values()))
-        yield from (execution.loop for execution in list(self._door.running.values()))
+        yield from (execution.loop for execution in list(self._setting.running.values()))
 
 
 def _closed(session_id: str) -> SessionError:

@@ -68,7 +68,7 @@ async def test_a_call_whose_code_runs_on_is_not_told_as_cancelled(
     session = asking(registry, payment, how)
     call = asyncio.create_task(session.call("pay"))
     await until(payment.running.is_set)
-    [call_id] = session._door.running
+    [call_id] = session._setting.running
     session.cancel(call_id)
     outcome = await asyncio.wait_for(call, 30)
     assert outcome.kind == "outcome_unknown"
@@ -119,7 +119,7 @@ async def test_a_thread_that_stops_in_time_was_cancelled(registry: ToolRegistry)
     session = Session(registry, approver=FixedApprover(), limits=Limits(cancel_grace_seconds=30))
     call = asyncio.create_task(session.call("pay"))
     await until(running.is_set)
-    [call_id] = session._door.running
+    [call_id] = session._setting.running
     session.cancel(call_id)
     outcome = await asyncio.wait_for(call, 30)
     assert over.is_set()

@@ -161,7 +161,7 @@ async def cancel_when_running(session: Session, running: Any, tool: str = "work"
     """Start a call, cancel it as a person would once it runs, and give its outcome."""
     call = asyncio.create_task(session.call(tool))
     await until(running.is_set)
-    [call_id] = session._door.running
+    [call_id] = session._setting.running
     session.cancel(call_id)
     return await asyncio.wait_for(call, 30)
 
@@ -250,7 +250,7 @@ async def test_a_slow_on_cancel_does_not_block_the_loop(registry: ToolRegistry):
     async def turn() -> None:
         while len(turned) < 3:
             await asyncio.sleep(0.001)
-            if session._door.running and next(iter(session._door.running.values())).cancelling:
+            if session._setting.running and next(iter(session._setting.running.values())).cancelling:
                 turned.append(time.monotonic())
 
     registry.register("work", SCHEMA, work)

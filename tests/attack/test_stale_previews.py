@@ -187,7 +187,7 @@ async def test_a_tool_that_was_told_to_stop_writes_nothing_more(registry: ToolRe
     session = Session(registry, approver=FixedApprover(), editor=ProjectEditor(project))
     call = asyncio.create_task(session.call("send", CALL))
     await running.wait()
-    [call_id] = session._door.running
+    [call_id] = session._setting.running
     session.cancel(call_id)
     await asyncio.sleep(0)
     ended.set()

@@ -24,7 +24,7 @@ async def cancelled(session: Session, running: threading.Event):
     """Start the tool, cancel it once it runs, and give its outcome."""
     call = asyncio.create_task(session.call("work"))
     await until(running.is_set)
-    [call_id] = session._door.running
+    [call_id] = session._setting.running
     session.cancel(call_id)
     return await asyncio.wait_for(call, 30)
 
@@ -68,7 +68,7 @@ async def test_a_call_may_end_before_anybody_waits_for_it(registry: ToolRegistry
     session = await Session(registry).open()
     call = session._door.carry_out("call", "work", {})
     assert not isinstance(call, Outcome)
-    execution: Any = session._door.running["call"]
+    execution: Any = session._setting.running["call"]
     await until(lambda: execution._settled is not None)
     assert (await asyncio.wait_for(call, 30)).kind == "succeeded"
 
@@ -256,7 +256,7 @@ def test_a_session_used_from_sync_code_can_be_cancelled_from_another_thread(regi
     caller = threading.Thread(target=lambda: outcomes.append(session.call_sync("work")))
     caller.start()
     assert running.wait(5)
-    session.cancel(next(iter(session._door.running)))
+    session.cancel(next(iter(session._setting.running)))
     caller.join(5)
     session.close_sync()
     assert outcomes[0].message.endswith("some")

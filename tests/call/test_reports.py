@@ -138,7 +138,7 @@ async def test_an_abandoned_tool_reports_nothing_more(registry: ToolRegistry):
     session.listen(heard.append)
     call = asyncio.create_task(session.call("work"))
     await running.wait()
-    session.cancel(next(iter(session._door.running)))
+    session.cancel(next(iter(session._setting.running)))
     await call
     go_on.set()
     await told.wait()

@@ -336,7 +336,13 @@ class ApprovalRound:
                 return
             live.phase = Phase.ASKING
             await self._refuse_started_elsewhere(consent.question.call)
-        raise consent.ask_again(problem, None if consent.is_written else await self._write_late(consent))
+        earlier: Life | None = None
+        if not consent.is_written:  # A yes that started nothing is written down, unless somebody else's answer stands.
+            if await self._journal.answered(consent.request, consent.action, consent.sealed):
+                self._announce(consent)
+            else:
+                earlier = await self._journal.life(consent.request.call_id)
+        raise consent.ask_again(problem, earlier)
 
     async def _start(self, consent: Consent) -> str | None:
         """Why the call could not be started, or None. What a standing yes has is spent in the same commit."""
@@ -416,13 +422,6 @@ class ApprovalRound:
             changed += await THREADS.result_of(partial(changed_files, looked_at))
         # Last, since it takes no time: what is set while the files are read is found, too.
         return changed + changed_state(looked_at, self._setting.state)
-
-    async def _write_late(self, consent: Consent) -> Life | None:
-        """Write down a yes that started nothing; the life of its call, when somebody else's answer stands instead."""
-        if await self._journal.answered(consent.request, consent.action, consent.sealed):
-            self._announce(consent)
-            return None
-        return await self._journal.life(consent.request.call_id)
 
     def _draw(self, question: Question) -> Awaitable[ApprovalRequest | Undrawable]:
         decider = question.decider

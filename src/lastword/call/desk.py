@@ -25,6 +25,7 @@ from lastword.consent import (
     ApprovalRequest,
     Approver,
     Outcome,
+    Phase,
     Seal,
     UserAction,
     answerer_of,
@@ -163,18 +164,25 @@ class Desk:
         waiting.answer.set_result((action, by))
         return True
 
-    def close(self, call_id: str) -> bool:
-        """Nobody wants the question answered any more."""
-        waiting = self.pending.get(call_id)
-        return waiting is not None and self.answer(call_id, waiting.request.close(), CANCELLED)
+    def cancel(self, call_id: str) -> None:
+        """Stop a running call, or close the card that waits for it. Between the two, its next step finds out."""
+        live, waiting = self._setting.live.get(call_id), self.pending.get(call_id)
+        if live is None:
+            return
+        if live.phase is Phase.RUNNING:
+            assert live.execution is not None
+            live.execution.cancel()
+        elif waiting is None or not self.answer(call_id, waiting.request.close(), CANCELLED):
+            live.is_cancelled = True
 
     def leave(self, call_id: str) -> bool:
-        """Stop waiting for an answer. The question stays as it is. False when none waits."""
+        """Stop waiting for an answer, and leave the card to whoever may still give one. False when none waits."""
         waiting = self.pending.get(call_id)
         if waiting is None or waiting.answer.done():
             return False
         words, hint = "the question was left waiting", "ask for the call again with the same call_id"
         waiting.answer.set_exception(Detached(words, place=call_id, hint=hint))
+        self._setting.journal.note(self._setting.session_id, "detached", call_id, {})
         return True
 
     async def answered_elsewhere(self, record: Record) -> None:

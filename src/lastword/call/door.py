@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -48,7 +48,7 @@ from lastword.tools.guard import mark
 if TYPE_CHECKING:
     from lastword.call.desk import OnQuestion
     from lastword.call.setting import Setting
-    from lastword.consent import Answerer, Approver, Stoppable
+    from lastword.consent import Approver
     from lastword.journal import Life
     from lastword.rules import Decision
     from lastword.tools import Tool
@@ -151,7 +151,7 @@ class Door:
         live = LiveCall(Phase.STARTING)
         self.setting.live[call.id] = live
         try:
-            result = self._attempt(tool, call, live, "not_needed").run()
+            result = Attempt(self.setting, self.desk, tool, call, live, "not_needed").run()
         except BaseException:
             del self.setting.live[call.id]
             raise
@@ -223,15 +223,12 @@ class Door:
         question, live = consent.question, consent.question.live
         tool, call, request = question.tool, question.call, consent.request
         if tool.carried_out_by is None:
-            attempt = self._attempt(tool, call, live, consent.approval, request.preview, request)
+            attempt = Attempt(self.setting, self.desk, tool, call, live, consent.approval, request.preview, request)
             return await self._run_started(call, live, attempt.run(consent.action))
         if live.is_cancelled:  # Everything was stopped in the same moment, and nobody was told of a yes yet.
             return await self._finish(_stopped(call, live), live)
         live.phase = Phase.ENDING  # The journal has that it was handed over, and no start.
         return self._told(handed_over_outcome(call, tool.carried_out_by, consent.approval, live.not_asked))
-
-    def _attempt(self, *facts: Any) -> Attempt:
-        return Attempt(self.setting, self.desk, *facts)
 
     async def _unless_waived(self, question: Question) -> Question:
         """The question, unless the tool's own rule says that nobody need be asked about these arguments."""
@@ -263,7 +260,7 @@ class Door:
         """Run what needed a yes when it was asked for, and needs none any longer. It stays the same living call."""
         self.journal.started_freely(self.setting.session_id, call, tool)
         live.phase = Phase.STARTING
-        result = await _awaited(self._attempt(tool, call, live, "not_needed").run())
+        result = await _awaited(Attempt(self.setting, self.desk, tool, call, live, "not_needed").run())
         return self._finish_freely(result, live.contents)
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
@@ -279,7 +276,7 @@ class Door:
             if not await self.journal.start_again(self.setting.session_id, call, tool, life, why, live):
                 raise decided_already(call.id)
             shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
-            attempt = self._attempt(tool, call, live, life.started["approval"], shown)
+            attempt = Attempt(self.setting, self.desk, tool, call, live, life.started["approval"], shown)
             pressed = SECOND if (life.answered or {}).get("acts") else ALLOWED
             return await self._run_started(call, live, attempt.run(pressed))
         finally:
@@ -309,43 +306,6 @@ class Door:
         """Tell of a call that is over and has no end in the journal: a person has to decide about it."""
         self.journal.note(self.setting.session_id, "unwritten", unknown.call_id, {"why": why, "by_tool": by_tool})
         return self._told(unknown)
-
-    def cancel(self, call_id: str) -> bool:
-        """Stop a running call, or close the question that waits for it. Between the two, its next step finds out."""
-        live = self.setting.live.get(call_id)
-        if live is None:
-            return False
-        if live.phase is Phase.RUNNING:
-            assert live.execution is not None
-            live.execution.cancel()
-        elif not self.desk.close(call_id):
-            live.is_cancelled = True
-        return True
-
-    def detach(self, call_id: str) -> bool:
-        """Stop waiting for an answer, and leave the question to whoever may still give one."""
-        if not self.desk.leave(call_id):
-            return False
-        self.journal.note(self.setting.session_id, "detached", call_id, {})
-        return True
-
-    def stop(self, call_ids: Iterable[str], by: Answerer) -> None:
-        """Everything was stopped: deny what waits of these calls, and cancel what runs."""
-        for call_id in call_ids:
-            if by.kind != "person" and (live := self.setting.live.get(call_id)) is not None:
-                live.cancelled_by = str(by)
-            waiting = self.desk.pending.get(call_id)
-            if waiting is None or not self.desk.answer(call_id, waiting.request.deny(outcome.STOPPED), by):
-                self.cancel(call_id)
-
-    @property
-    def running(self) -> dict[str, Stoppable]:
-        """The calls whose code runs right now."""
-        return {
-            call_id: live.execution
-            for call_id, live in list(self.setting.live.items())
-            if live.phase is Phase.RUNNING and live.execution is not None
-        }
 
     def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
         kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"

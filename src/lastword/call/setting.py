@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, UserAction
+from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, UserAction
 from lastword.editor import folder_of
 from lastword.errors import SessionError
 from lastword.lazily import load_later
@@ -20,7 +20,7 @@ from lastword.rules import folder_for
 from lastword.tools import ToolContext, ToolQuestion
 
 if TYPE_CHECKING:
-    from lastword.consent import Preset
+    from lastword.consent import Preset, Stoppable
     from lastword.editor import ScriptEditorProvider
     from lastword.journal import Journal
     from lastword.rules import Policy, guarded
@@ -78,6 +78,15 @@ class Setting:
     """The calls that are asked about or carried out right now."""
     runs: dict[str, LiveRun] = field(default_factory=dict)
     """The scripts that are carried out right now."""
+
+    @property
+    def running(self) -> dict[str, Stoppable]:
+        """The calls whose code runs right now."""
+        return {
+            call_id: live.execution
+            for call_id, live in list(self.live.items())
+            if live.phase is Phase.RUNNING and live.execution is not None
+        }
 
     @property
     def user_digest(self) -> str | None:

@@ -385,12 +385,22 @@ class Subscription:
         for run in runs:
             run.is_stopped = True
         working = {call_id: live.execution for call_id, live in reached.items() if live.execution is not None}
-        self._door.stop(reached, by)
+        self._stop(reached, by)
         if reached or runs:
             self._journal.note(self._setting.session_id, "stop_heard", stop_key(number), {"calls": list(reached)})
             task = asyncio.get_running_loop().create_task(self._see_through(number, working))
             self._settling.add(task)
             task.add_done_callback(self._settling.discard)
+
+    def _stop(self, reached: Mapping[str, LiveCall], by: Answerer) -> None:
+        """Deny what waits of these calls, and cancel what runs."""
+        desk = self._door.desk
+        for call_id, live in reached.items():
+            if by.kind != "person":
+                live.cancelled_by = str(by)
+            waiting = desk.pending.get(call_id)
+            if waiting is None or not desk.answer(call_id, waiting.request.deny(STOPPED), by):
+                desk.cancel(call_id)
 
     async def _was_there(self, call_id: str, live: LiveCall, number: int, stop: Record) -> bool:
         """Whether a call was asked for before this stop. One that asks nobody is where its first record is."""
