@@ -68,7 +68,7 @@ def _registry() -> lastword.ToolRegistry:
 
 async def walks() -> dict[str, Walk]:
     """The three calls, each made once before it is traced: what is loaded at the first use is not walked again."""
-    approver = FixedApprover([lastword.UserAction(True, False)] * 2)
+    approver = FixedApprover([lastword.UserAction(True, False)] * 4)
     with tempfile.TemporaryDirectory() as folder:
         journal = lastword.open_journal(f"sqlite:///{folder}/memory.db")
         async with lastword.Session(_registry(), approver=approver, journal=journal) as session:
@@ -86,7 +86,8 @@ async def _walks_of(session: lastword.Session) -> dict[str, Walk]:
     found = {}
     for name, call in calls.items():
         await call()
-        found[name] = await traced(call)
+        # The shortest of a few: on a busy machine a call takes long enough to be listened for.
+        found[name] = min([await traced(call) for _ in range(3)], key=lambda walk: len(walk.hops))
     return found
 
 
