@@ -9,7 +9,7 @@ and nothing is known to have been left out.
 What takes its time, such as comparing texts, walking folders and waiting for a linter, is done beside the event loop
 (`off_loop`): everybody else's timers, keys and cards live on the loop.
 
-What does not live here: asking anybody (call/asking.py), the audit hook that guards everything else (tools/guard).
+What does not live here: asking anybody (call/desk.py), the audit hook that guards everything else (tools/guard).
 """
 
 from __future__ import annotations
