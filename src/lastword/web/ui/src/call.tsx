@@ -8,7 +8,7 @@ import { ProblemOf, useProblem } from "./problem.tsx";
 import { QuestionOf } from "./question.tsx";
 import { post } from "./requests.ts";
 import type { CallItem, CallReply } from "./wire.ts";
-import { duration, Folded, Marked } from "./words.tsx";
+import { duration, Folded, Marked, Named } from "./words.tsx";
 
 export function CallOf({ call }: { call: CallItem }) {
   if (isWaiting(call)) return <CardOf call={call} />;
@@ -78,22 +78,7 @@ function Row({ call }: { call: CallItem }) {
       </div>
       {running && <Reports call={call} />}
       {isAsking(call) && <QuestionOf call={call} />}
-      {open && (
-        <table class="arguments" aria-label="Arguments">
-          <tbody>
-            {call.arguments.map(([name, value]) => (
-              <tr key={name}>
-                <th scope="row">
-                  <Marked text={name} />
-                </th>
-                <td class="mono">
-                  <Marked text={value} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+      {open && <Named label="Arguments" rows={call.arguments} />}
       {open && call.reports.length > 0 && !running && <Reports call={call} />}
       {call.reply?.reason && (
         <p class="said">

@@ -12,7 +12,7 @@ import { goToFold, useReached } from "./reaching.ts";
 import { post, type Refused } from "./requests.ts";
 import { type AnswerBody, type CardArgument, type CardView, GRANT_WORDS, type MissingArgument } from "./wire.ts";
 import { WordField } from "./word.tsx";
-import { type Fold, Folded, Marked } from "./words.tsx";
+import { type Fold, Folded, Marked, ToolSays } from "./words.tsx";
 
 type Effects = Record<NonNullable<CardView["effect"]> | "unknown", string>;
 export const TONES: Effects = { none: "", reversible: "mild", irreversible: "grave", unknown: "" };
@@ -246,17 +246,7 @@ function Question({ call, keys, program }: Shown) {
         </p>
       )}
 
-      {(card.title || card.message) && (
-        <blockquote aria-label="The tool says">
-          <span class="who">The tool says</span>
-          {card.title && (
-            <strong>
-              <Marked text={card.title} />
-            </strong>
-          )}
-          {card.message && <Folded text={card.message} fold={foldOf("message", card.message_fold)} />}
-        </blockquote>
-      )}
+      <ToolSays card={card} fold={foldOf("message", card.message_fold)} />
 
       {card.previews.length > 0 && <h3 class="who">{card.preview_heading}</h3>}
       {card.previews.map((preview, place) => (

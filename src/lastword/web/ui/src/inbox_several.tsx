@@ -11,7 +11,7 @@ import { PreviewOf } from "./preview.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { cardOf, post, type Refused } from "./requests.ts";
 import type { AnswerResult, InboxGone } from "./wire.ts";
-import { Folded, Marked } from "./words.tsx";
+import { Folded, Marked, ToolSays } from "./words.tsx";
 
 // As many as the server takes.
 export const MAX_AT_ONCE = 50;
@@ -312,17 +312,7 @@ function What({ call, onDrawn, onOpen }: { call: WaitingCall; onDrawn: () => voi
           </tbody>
         </table>
       )}
-      {(card.title || card.message) && (
-        <blockquote aria-label="The tool says">
-          <span class="who">The tool says</span>
-          {card.title && (
-            <strong>
-              <Marked text={card.title} />
-            </strong>
-          )}
-          {card.message && <Folded text={card.message} fold={fold("message", card.message_fold)} />}
-        </blockquote>
-      )}
+      <ToolSays card={card} fold={fold("message", card.message_fold)} />
       {previews.map((preview, place) => (
         <PreviewOf
           key={place}

@@ -7,7 +7,7 @@ import { PreviewOf } from "./preview.tsx";
 import { post, serverQuestion } from "./requests.ts";
 import type { SeenServer, ServerQuestion } from "./wire.ts";
 import { WordField } from "./word.tsx";
-import { Folded, Marked } from "./words.tsx";
+import { Folded, Marked, Named } from "./words.tsx";
 
 type Given = { name: string; over: (words: string) => void };
 
@@ -53,20 +53,7 @@ function Way({ asked, name, over, onSeen }: Given & { asked: ServerQuestion; onS
       onNo={() => over("")}
       onYes={(word) => post("server_look", { name, digest: asked.digest, word }).then(onSeen)}
     >
-      <table class="arguments" aria-label="The way to it">
-        <tbody>
-          {asked.way.map(([what, value], place) => (
-            <tr key={place}>
-              <th scope="row">
-                <Marked text={what} />
-              </th>
-              <td class="mono">
-                <Marked text={value} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Named label="The way to it" rows={asked.way} />
       {asked.changed.map((line) => (
         <p key={line} class="again">
           <strong>Changed:</strong> <Marked text={line} />

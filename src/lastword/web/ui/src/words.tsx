@@ -3,6 +3,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import type { CardView } from "./wire.ts";
+
 const FOLD_LINES = 10;
 const FOLD_CHARACTERS = 600;
 
@@ -49,6 +51,42 @@ export function FoldButton({ open, more, turn }: { open: boolean; more: string; 
     <button type="button" class="fold" aria-expanded={open} onClick={(event) => turn(event.currentTarget)}>
       {open ? "Show less" : `… ${more}: show all`}
     </button>
+  );
+}
+
+// Names, each with its value: the arguments of a call, or how a server is reached.
+export function Named({ label, rows }: { label: string; rows: [string, string][] }) {
+  return (
+    <table class="arguments" aria-label={label}>
+      <tbody>
+        {rows.map(([name, value], place) => (
+          <tr key={place}>
+            <th scope="row">
+              <Marked text={name} />
+            </th>
+            <td class="mono">
+              <Marked text={value} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+// What a tool says on its card, in its own words.
+export function ToolSays({ card, fold }: { card: CardView; fold: Fold }) {
+  if (!card.title && !card.message) return null;
+  return (
+    <blockquote aria-label="The tool says">
+      <span class="who">The tool says</span>
+      {card.title && (
+        <strong>
+          <Marked text={card.title} />
+        </strong>
+      )}
+      {card.message && <Folded text={card.message} fold={fold} />}
+    </blockquote>
   );
 }
 
