@@ -104,8 +104,8 @@ def build_app(
         tokens=Tokens(store, conversations.follower, always_needed=not open_to_machine),
         conversations=conversations,
         turns=Turns(
-            upstream=upstream,
-            conversations=conversations,
+            upstream,
+            conversations,
             model=model,
             persona=persona,
             limits=limits,

@@ -15,8 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -155,16 +154,9 @@ class Conversations:
             self._keep(conversation)
         return conversation
 
-    @contextmanager
-    def running(self, id: str) -> Iterator[None]:
+    def running(self, id: str) -> Running:
         """One turn at a time. Another process is held off by the number of the turn, when it commits."""
-        if id in self._running:
-            raise turn_is_running()
-        self._running.add(id)
-        try:
-            yield
-        finally:
-            self._running.discard(id)
+        return Running(self._running, id)
 
     async def commit(self, conversation: Conversation, owner: str, turn: Turn) -> None:
         """Remember a turn, whole; refuse it when another process was faster."""
@@ -323,6 +315,22 @@ class Conversations:
 def _left_to_others(problem: MayNotForget) -> None:
     """A deleted conversation is gone for everybody who asks for it. Its words go when somebody prunes who may."""
     _log.warning("what was said in deleted conversations stays until the journal is pruned: %s", problem)
+
+
+class Running:
+    """The one turn of a conversation that runs."""
+
+    def __init__(self, running: set[str], id: str) -> None:
+        self._running = running
+        self._id = id
+
+    def __enter__(self) -> None:
+        if self._id in self._running:
+            raise turn_is_running()
+        self._running.add(self._id)
+
+    def __exit__(self, *_: object) -> None:
+        self._running.discard(self._id)
 
 
 def not_found() -> Refusal:

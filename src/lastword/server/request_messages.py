@@ -9,7 +9,7 @@ Pure decisions, without the store and the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
@@ -100,7 +100,8 @@ def take_in(
     Many clients send their whole history every time. Once there is one here, what stands before the last thing that
     the assistant said is a repetition, and only what comes after it is new.
     """
-    asked = OpenRequests(pending)
+    open_requests = {entry.id: entry for entry in pending}
+    answered: list[str] = []
     results: list[ChatMessage] = []
     users: list[ChatMessage] = []
     ignored: list[IgnoredResult] = []
@@ -108,16 +109,22 @@ def take_in(
         if isinstance(message, UserMessage):
             users.append(ChatMessage("user", message.content, repairs=message.repairs))
         elif isinstance(message, _RESULTS):
-            found = asked.take(message)
+            found = match(message, open_requests, answered)
             if isinstance(found, IgnoredResult):
                 ignored.append(found)
             else:
-                results.append(found)
+                del open_requests[found.id]
+                answered.append(found.id)
+                results.append(
+                    ChatMessage(
+                        "tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native
+                    )
+                )
     if not users and not results:
         fact = "the request holds neither a user message nor a result that is waited for"
         hint = _name_ignored(ignored) or "send a message with the role user"
         raise Refusal(409, "nothing_new", fact, param="messages", hint=hint)
-    return Intake(satellite_prompt(request, limits), results, users, asked.answered, ignored)
+    return Intake(satellite_prompt(request, limits), results, users, answered, ignored)
 
 
 def take_in_history(request: ChatRequest, raw: list[dict[str, Any]], limits: ServerLimits) -> Intake:
@@ -167,30 +174,26 @@ def satellite_prompt(request: ChatRequest, limits: ServerLimits) -> str:
     return prompt
 
 
-class OpenRequests:
-    """The requests that a result may answer, and those that were answered."""
-
-    def __init__(self, pending: Iterable[PendingRequest]) -> None:
-        self.waiting = {entry.id: entry for entry in pending}
-        self.answered: list[str] = []
-
-    def take(self, message: ToolResultMessage | ToolMessage) -> ChatMessage | IgnoredResult:
-        """A result, honoured if it answers one that waits: by id when it has one, else by name."""
-        name = message.name if isinstance(message, ToolResultMessage) else None
-        id = message.id if isinstance(message, ToolResultMessage) else message.tool_call_id
-        if id is not None:
-            found = self.waiting.get(id)
-            found = found if found is not None and name in (None, found.name) else None
-        else:
-            found = next((entry for entry in self.waiting.values() if entry.name == name), None)
-        if found is not None:
-            del self.waiting[found.id]
-            self.answered.append(found.id)
-            words = text_of(message.content)
-            return ChatMessage("tool_result", words, name=found.name, id=found.id, native=found.native)
-        if id in self.answered or (id is None and not self.waiting and self.answered):
-            return IgnoredResult("duplicate", name, id)
-        return IgnoredResult("other_request" if self.waiting else "nothing_pending", name, id)
+def match(
+    message: ToolResultMessage | ToolMessage, open_requests: dict[str, PendingRequest], answered: Sequence[str]
+) -> PendingRequest | IgnoredResult:
+    """The pending request that this result answers: by id when it has one, else by name."""
+    name = message.name if isinstance(message, ToolResultMessage) else None
+    id = message.id if isinstance(message, ToolResultMessage) else message.tool_call_id
+    if id is not None:
+        found = open_requests.get(id)
+        if found is not None and name in (None, found.name):
+            return found
+    else:
+        for entry in open_requests.values():
+            if entry.name == name:
+                return entry
+    reason: Literal["nothing_pending", "other_request", "duplicate"]
+    if id in answered or (id is None and not open_requests and answered):
+        reason = "duplicate"
+    else:
+        reason = "other_request" if open_requests else "nothing_pending"
+    return IgnoredResult(reason, name, id)
 
 
 def as_they_are(
@@ -201,21 +204,32 @@ def as_they_are(
     What is pending is what the assistant message before them asked for. Native results that are honoured stay as the
     client wrote them; the others become `ChatMessage`, since the model's server does not know their role.
     """
-    asked = OpenRequests(())
+    open_requests: dict[str, PendingRequest] = {}
+    answered: list[str] = []
     kept: list[dict[str, Any] | ChatMessage] = []
     ignored: list[IgnoredResult] = []
     for message, original in zip(request.messages, raw, strict=True):
         if isinstance(message, _RESULTS):
-            found = asked.take(message)
+            found = match(message, open_requests, answered)
             if isinstance(found, IgnoredResult):
                 ignored.append(found)
+                continue
+            del open_requests[found.id]
+            answered.append(found.id)
+            if isinstance(message, ToolMessage) and found.native:
+                kept.append(original)
             else:
-                kept.append(original if isinstance(message, ToolMessage) and found.native else found)
+                kept.append(
+                    ChatMessage(
+                        "tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native
+                    )
+                )
             continue
         if isinstance(message, AssistantMessage):
-            asked = OpenRequests(asked_by(message, request.tool_protocol))
+            open_requests = {entry.id: entry for entry in asked_by(message, request.tool_protocol)}
+            answered = []
         elif isinstance(message, UserMessage):
-            asked.waiting.clear()
+            open_requests = {}
         kept.append(original)
     if not kept:
         fact = "the request holds nothing but results that nobody waits for"

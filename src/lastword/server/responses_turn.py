@@ -297,7 +297,7 @@ class ResponseEvents:
     async def write(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
         """The answer to a turn, from the chunks of the model's server."""
         self._place = place_of(turn)
-        reply = StreamedReply(turn.protocol, turn.turns.limits.reply_bytes)
+        reply = StreamedReply(turn.protocol, turn.limits.reply_bytes)
         begun = False
         async for chunk in chunks:
             choice = reply.take(chunk)

@@ -12,9 +12,8 @@ complete.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +21,7 @@ import msgspec
 from lastword.errors import NotJSON
 from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol
 from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
-from lastword.server.conversations import Conversation, Conversations, Turn, settle
+from lastword.server.conversations import Conversation, Conversations, Running, Turn, settle
 from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
 from lastword.server.model_server import ContextExceeded, Upstream, hold, let_go, reasons
 from lastword.server.reply import kept_keys, read_reply, without_secrets
@@ -53,23 +52,30 @@ DONE = write_event(b"[DONE]")
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(slots=True, kw_only=True)
 class Turns:
     """Carries out turns."""
 
-    upstream: Upstream
-    conversations: Conversations
-    model: str | None
-    """The configured one; without one, the first that the model's server has, once it was asked."""
-    persona: str | None
-    limits: ServerLimits
-    metrics: Metrics
-    is_reasoning: bool = False
-    _running: dict[str, int] = field(default_factory=dict)
-    """How many turns of each caller run."""
-    _contexts: dict[str, Context] = field(default_factory=dict)
-    _takes_grammars: bool = True
-    """Until the model's server has refused one."""
+    def __init__(
+        self,
+        upstream: Upstream,
+        conversations: Conversations,
+        *,
+        model: str | None,
+        persona: str | None,
+        limits: ServerLimits,
+        metrics: Metrics,
+        is_reasoning: bool = False,
+    ) -> None:
+        self.is_reasoning = is_reasoning
+        self.upstream = upstream
+        self.limits = limits
+        self.metrics = metrics
+        self._conversations = conversations
+        self._model = model
+        self._persona = persona
+        self._running: dict[str, int] = {}
+        self._contexts: dict[str, Context] = {}
+        self._takes_grammars = True  # Until the model's server has refused one.
 
     def read(self, body: bytes) -> ParsedRequest:
         """What a client asks for, or a refusal."""
@@ -83,25 +89,11 @@ class Turns:
             fact = f"the request holds {count} messages; at most {self.limits.messages} fit"
             raise Refusal(413, "too_many_messages", fact, param=param, hint=hint)
 
-    @contextmanager
-    def slot(self, asked: ParsedRequest, caller: Caller) -> Iterator[None]:
-        """While a turn runs: one of those that a caller runs at the same time, and the only one of its conversation."""
-        count, most = self._running.get(caller.id, 0), self.limits.streams_per_token
-        if count >= most:
-            hint = "wait for one to end, or raise streams_per_token in [server.limits]"
-            headers = {"Retry-After": "1"}
-            raise Refusal(
-                429, "too_many_streams", f"{most} turns of this token are running", hint=hint, headers=headers
-            )
+    def slot(self, asked: ParsedRequest, caller: Caller) -> TurnSlot:
+        """The slot for a turn, held while it runs."""
         id = asked.request.conversation_id
-        with nullcontext() if id is None else self.conversations.running(id):
-            self._running[caller.id] = count + 1
-            try:
-                yield
-            finally:
-                self._running[caller.id] -= 1
-                if not self._running[caller.id]:
-                    del self._running[caller.id]
+        running = None if id is None else self._conversations.running(id)
+        return TurnSlot(self._running, caller.id, self.limits.streams_per_token, running)
 
     async def open(self, asked: ParsedRequest, caller: Caller) -> OpenTurn:
         """A turn that may go to the model. Whoever opens it holds the slot, asks the model and finishes it."""
@@ -112,7 +104,7 @@ class Turns:
     async def _stateless(self, request: ChatRequest, raw: dict[str, Any]) -> OpenTurn:
         satellite_prompt(request, self.limits)
         kept, ignored = as_they_are(request, raw["messages"])
-        persona = [{"role": "system", "content": self.persona}] if self.persona else []
+        persona = [{"role": "system", "content": self._persona}] if self._persona else []
         turn = OpenTurn(self, request, await self._upstream_body(request, raw), ignored)
         turn.body["messages"] = persona + translate(kept)
         turn.constrained = await self._hold(turn)
@@ -120,7 +112,7 @@ class Turns:
 
     async def _in_conversation(self, asked: ParsedRequest, id: str, caller: Caller) -> OpenTurn:
         request, raw = asked.request, asked.raw
-        conversation = await self.conversations.begin(id, caller.id)
+        conversation = await self._conversations.begin(id, caller.id)
         turns = conversation.turns
         if asked.after not in (None, turns):
             raise went_on()
@@ -129,7 +121,7 @@ class Turns:
         else:
             intake = take_in(request, conversation.pending.values(), self.limits, has_history=turns > 0)
         body = await self._upstream_body(request, raw)
-        remembered = Remembered(self.conversations, conversation, caller.id, intake, turns)
+        remembered = Remembered(self._conversations, conversation, caller.id, intake, turns)
         turn = OpenTurn(self, request, body, intake.ignored, remembered)
         turn.constrained = await self._hold(turn)
         self._show(turn)
@@ -142,13 +134,13 @@ class Turns:
         conversation, intake, limits = remembered.conversation, remembered.intake, self.limits
         lines = window(conversation.lines, limits.history_turns, limits.history_tokens, conversation.chains)
         new = [*intake.earlier, *intake.results]
-        fixed = compose(self.persona, intake.prompt, (), new, intake.users, -1)
+        fixed = compose(self._persona, intake.prompt, (), new, intake.users, -1)
         context = self.context(turn.body)
         shown = context.fit(
             fixed, without_repairs(lines, conversation.chains.last_repair), is_answering=bool(intake.results)
         )
         last = conversation.chains.last_dependent
-        turn.body["messages"] = compose(self.persona, intake.prompt, shown, new, intake.users, last)
+        turn.body["messages"] = compose(self._persona, intake.prompt, shown, new, intake.users, last)
         turn.left_out_turns = turns_left_out(conversation.lines, shown)
 
     async def _hold(self, turn: OpenTurn) -> bool:
@@ -193,18 +185,47 @@ class Turns:
 
     def forget_model(self, model: str | None) -> None:
         """Another model answers from now on: this one, where it has a name. What was known was of the one before."""
-        self.model = model
+        self._model = model
         self._contexts.clear()
         self._takes_grammars = True
 
     async def default_model(self) -> str:
         """The configured model; without one, the first that the model's server has."""
-        if self.model is None:
+        if self._model is None:
             found = await self.upstream.models()
             if not found:
                 raise Refusal(502, "no_model", "the model's server has no model", hint="set model in [server]")
-            self.model = found[0]
-        return self.model
+            self._model = found[0]
+        return self._model
+
+
+class TurnSlot:
+    """One of the turns that a caller runs at the same time, and the only one of its conversation."""
+
+    def __init__(self, running: dict[str, int], caller: str, limit: int, conversation: Running | None) -> None:
+        self._running = running
+        self._caller = caller
+        self._limit = limit
+        self._conversation = conversation
+
+    def __enter__(self) -> None:
+        count = self._running.get(self._caller, 0)
+        if count >= self._limit:
+            fact = f"{self._limit} turns of this token are running"
+            hint = "wait for one to end, or raise streams_per_token in [server.limits]"
+            raise Refusal(429, "too_many_streams", fact, hint=hint, headers={"Retry-After": "1"})
+        if self._conversation is not None:
+            self._conversation.__enter__()
+        self._running[self._caller] = count + 1
+
+    def __exit__(self, *_: object) -> None:
+        left = self._running[self._caller] - 1
+        if left:
+            self._running[self._caller] = left
+        else:
+            del self._running[self._caller]
+        if self._conversation is not None:
+            self._conversation.__exit__()
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -218,31 +239,37 @@ class Remembered(msgspec.Struct, frozen=True):
     """Those that the model was asked with."""
 
 
-@dataclass(slots=True)
 class OpenTurn:
     """A turn between the question and the answer."""
 
-    turns: Turns
-    request: ChatRequest
-    body: dict[str, Any]
-    ignored: list[IgnoredResult]
-    remembered: Remembered | None = None
-    constrained: bool = False
-    left_out_turns: int = 0
-
-    @property
-    def protocol(self) -> ToolProtocol:
-        return self.request.tool_protocol or ("native" if self.request.tools else "json")
+    def __init__(
+        self,
+        turns: Turns,
+        request: ChatRequest,
+        body: dict[str, Any],
+        ignored: list[IgnoredResult],
+        remembered: Remembered | None = None,
+    ) -> None:
+        self.limits = turns.limits
+        self.metrics = turns.metrics
+        self.request = request
+        self.body = body
+        self.protocol: ToolProtocol = request.tool_protocol or ("native" if request.tools else "json")
+        self.remembered = remembered
+        self.constrained = False
+        self.left_out_turns = 0
+        self._turns = turns
+        self._ignored = ignored
 
     async def chunks(self) -> AsyncGenerator[dict[str, Any]]:
         """Ask the model, and give its answer in pieces. Nothing was received when the first of them raises."""
         asked_again = False
         while True:
-            async with aclosing(self.turns.upstream.stream(self.body)) as chunks:
+            async with aclosing(self._turns.upstream.stream(self.body)) as chunks:
                 try:
                     first = await anext(chunks, None)
                 except Refusal as problem:
-                    if asked_again or not self.turns.ease(self, problem):
+                    if asked_again or not self._turns.ease(self, problem):
                         raise
                     asked_again = True
                     continue
@@ -255,15 +282,15 @@ class OpenTurn:
 
     async def _complete(self) -> Completion:
         try:
-            return await self.turns.upstream.complete(self.body)
+            return await self._turns.upstream.complete(self.body)
         except Refusal as problem:
-            if not self.turns.ease(self, problem):
+            if not self._turns.ease(self, problem):
                 raise
-        return await self.turns.upstream.complete(self.body)
+        return await self._turns.upstream.complete(self.body)
 
     @property
     def _reasons(self) -> bool:
-        return self.turns.is_reasoning or reasons(str(self.body.get("model", "")))
+        return self._turns.is_reasoning or reasons(str(self.body.get("model", "")))
 
     @property
     def number(self) -> int:
@@ -276,7 +303,7 @@ class OpenTurn:
         try:
             completion = await self._complete()
         finally:
-            self.turns.metrics.count_asking(time.perf_counter() - start)
+            self.metrics.count_asking(time.perf_counter() - start)
         if self._reasons:
             message = set_aside(completion.message)
             choice = {**completion.body["choices"][0], "message": message}
@@ -307,16 +334,16 @@ class OpenTurn:
             except NotJSON:
                 # Of what came in, all was checked; of the model's message, keys that we do not know are kept unread.
                 raise garbage() from None
-        self.turns.metrics.count_reading(reading, self.ignored)
-        self.turns.metrics.count_tokens(usage)
-        self.turns.context(self.body).counted(self.body["messages"], usage)
+        self.metrics.count_reading(reading, self._ignored)
+        self.metrics.count_tokens(usage)
+        self._turns.context(self.body).counted(self.body["messages"], usage)
         return Extras(
             conversation_id=self.request.conversation_id,
             tool_request=reading.requests[0] if reading.requests else None,
             tool_requests=reading.requests,
             tool_request_error=reading.error,
             script=reading.script,
-            ignored_tool_results=self.ignored,
+            ignored_tool_results=self._ignored,
             constrained=self.constrained,
             left_out_turns=self.left_out_turns,
         )
@@ -324,7 +351,7 @@ class OpenTurn:
 
 async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
     """The answer to a turn, from the chunks of the model's server."""
-    reply = StreamedReply(turn.protocol, turn.turns.limits.reply_bytes)
+    reply = StreamedReply(turn.protocol, turn.limits.reply_bytes)
     async for chunk in chunks:
         choice = reply.take(chunk)
         if choice is not None:

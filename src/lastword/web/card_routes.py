@@ -13,7 +13,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
-from lastword.card import Draft, SecondAct, answer_of, one_line, responses, views, visible
+from lastword.card import Draft, SecondAct, answer_of, one_line, responses, visible
 from lastword.errors import ArgumentsError, LastWordError, Problem
 from lastword.rules import folder_beside, why_no_step
 from lastword.server import Refusal
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from lastword.card import views
     from lastword.consent import Answerer, ApprovalRequest, UserAction
     from lastword.tools import QuestionAnswer, ToolQuestion
     from lastword.web.other_sessions import OtherSessions
@@ -97,8 +98,8 @@ class OwnCards:
 
     def card(self, call_id: str, digest: str) -> views.CallItem:
         """The call with its card, to be looked at."""
-        call = self._view.shown.items.get(call_id)
-        if not isinstance(call, views.CallItem) or call.card is None:
+        call = self._view.shown.call(call_id)
+        if call is None or call.card is None:
             raise not_waiting()
         if call.card.digest != digest:
             raise changed()

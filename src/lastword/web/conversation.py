@@ -124,7 +124,7 @@ class ConversationView:
 
     def alive(self) -> set[str]:
         """The calls that wait or run here and now."""
-        return {call.id for call in self._calls() if call.status in ("waiting", "running")}
+        return {call.id for call in self.shown.calls() if call.status in ("waiting", "running")}
 
     def hear_session(self, event: Event) -> None:
         """What the session has to say. What cannot be shown of it must neither stop a call nor the rest of the page."""
@@ -196,12 +196,14 @@ class ConversationView:
     def check_idle(self) -> None:
         """Refuse while something waits or runs: it belongs to the conversation that is open."""
         self.assistant.check_idle()
-        if self.alive() - {call.id for call in self._calls() if call.session is not None}:
+        if self.alive() - {call.id for call in self.shown.calls() if call.session is not None}:
             raise busy()
 
     def stop(self, *, turn: bool = False) -> None:
         """Stop what runs and keep what it has; when nothing runs, or it was told before, or at once: stop the turn."""
-        running = [] if turn else [call for call in self._calls() if call.status == "running" and not call.stopping]
+        running = (
+            [] if turn else [call for call in self.shown.calls() if call.status == "running" and not call.stopping]
+        )
         for call in running:
             self.cancel(call.id)
         if not running:
@@ -215,8 +217,8 @@ class ConversationView:
 
     def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
-        call = self.shown.items.get(call_id)
-        if not isinstance(call, views.CallItem) or call.status not in ("running", "waiting"):
+        call = self.shown.call(call_id)
+        if call is None or call.status not in ("running", "waiting"):
             raise Refusal(409, "not_running", "this call does not run any more")
         self.session.cancel(call_id)
         builder = self._builder(call_id)
@@ -239,8 +241,7 @@ class ConversationView:
             raise SessionError("no call of this session has changed a file that is not restored already")
         taken = await self.session.undo(call_id, by=by)
         self.assistant.satellite.tell(f"The person undid a call. {taken.message}")
-        call = self.shown.items.get(call_id)
-        if isinstance(call, views.CallItem):
+        if (call := self.shown.call(call_id)) is not None:
             builder = CallItemBuilder(call)
             builder.undone(by)
             self.show(builder.item)
@@ -249,15 +250,12 @@ class ConversationView:
     async def _undo_last(self, by: str) -> None:
         self.shown.note(f"{visible(await self.undo(None, by))} The model hears of it.")
 
-    def _calls(self) -> list[views.CallItem]:
-        return [item for item in self.shown.items.values() if isinstance(item, views.CallItem)]
-
     def _builder(self, call_id: str) -> CallItemBuilder:
         """What puts the item of a call that goes on together. After a restart it begins with what the item says."""
         builder = self._builders.get(call_id)
         if builder is None:
-            known = self.shown.items.get(call_id)
-            builder = CallItemBuilder(known) if isinstance(known, views.CallItem) else CallItemBuilder.begin(call_id)
+            known = self.shown.call(call_id)
+            builder = CallItemBuilder.begin(call_id) if known is None else CallItemBuilder(known)
             self._builders[call_id] = builder
         return builder
 

@@ -26,7 +26,6 @@ from lastword.card import responses
 from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.log import trouble
 from lastword.server import EventStream, Refusal, ServerLimits, read_body
-from lastword.tools import content as tool_content
 from lastword.web.page_gate import HEADERS, PageGate, Visitor
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from lastword.journal import Journal
     from lastword.web.conversation import ConversationView
 
+BYTES_TYPE = "application/octet-stream"
 ASSET_KEPT = "public, max-age=31536000, immutable"
 # The smallest first: it is taken where a browser does not care.
 ENDINGS = {"br": ".br", "gzip": ".gz"}
@@ -218,7 +218,7 @@ def preferred(accept_encoding: str) -> list[str]:
 
 def _media_of_asset(name: str) -> str:
     # The system's table may have another type for it, which browsers refuse to run.
-    return "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0] or BYTES_TYPE
 
 
 async def content(journal: Journal, call_id: str, digest: str) -> Response:
@@ -248,7 +248,7 @@ def _media_of_content(kept: Kept) -> str:
     """The type, where it was told by the bytes. A file is bytes to be saved, whatever it is called."""
     if kept.kind in ("image", "audio"):
         return kept.media_type
-    return "text/plain; charset=utf-8" if kept.kind == "text" else tool_content.UNKNOWN_TYPE
+    return "text/plain; charset=utf-8" if kept.kind == "text" else BYTES_TYPE
 
 
 def page_of_words(status: int, title: str, text: str) -> Response:

@@ -162,6 +162,15 @@ class SharedItems:
             self._keep(self._open.item)
         return self._items
 
+    def calls(self) -> list[views.CallItem]:
+        """Those that are calls."""
+        return [item for item in self._items.values() if isinstance(item, views.CallItem)]
+
+    def call(self, call_id: str) -> views.CallItem | None:
+        """The call of this id; None where no such call is shown."""
+        item = self._items.get(call_id)
+        return item if isinstance(item, views.CallItem) else None
+
     @property
     def bytes_kept(self) -> int:
         """What the texts of the items take, about."""
@@ -176,9 +185,7 @@ class SharedItems:
     def begin_anew(self, items: list[views.Item]) -> None:
         """Start with these in place of what was shown. Questions of other programs stay."""
         self._open = None
-        others = [
-            item for item in self._items.values() if isinstance(item, views.CallItem) and item.session is not None
-        ]
+        others = [call for call in self.calls() if call.session is not None]
         self._items, self._sizes, self._bytes = {}, {}, 0
         self.begin([*items, *others])
         self.feed.begin_anew()
