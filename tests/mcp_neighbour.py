@@ -3,8 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,19 +67,6 @@ class Neighbour:
         finally:
             await link.close()
         self.diary.unlink(missing_ok=True)
-
-    @asynccontextmanager
-    async def session(self, approver: Any = None, **more: Any) -> AsyncIterator[Session]:
-        """A session with what is offered of it."""
-        async with self.servers() as servers:
-            yield await opened(servers, approver, **more)
-
-    @asynccontextmanager
-    async def trusted(self, approver: Any = None, **more: Any) -> AsyncIterator[Session]:
-        """The same, once a person has trusted it as it is."""
-        await self.trust()
-        async with self.session(approver, **more) as session:
-            yield session
 
 
 async def opened(servers: McpServers, approver: Any, **more: Any) -> Session:

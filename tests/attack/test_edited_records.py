@@ -29,14 +29,6 @@ SCRIPT = 'LET p = CALL price { of: "rent" }\nCALL pay { amount: p }\nPRINT(p)'
 FORGERIES = ["edited", "with its digests"]
 
 
-HIDING = {
-    "taken out": "DELETE FROM records WHERE {}",
-    "renamed": "UPDATE records SET subject = 'x' WHERE {}",
-    "moved to another session": "UPDATE records SET stream = 'x' WHERE {}",
-    "called something else": "UPDATE records SET kind = 'reported' WHERE {}",
-}
-
-
 class World:
     """A journal in a file, tools that leave a trace, and an attacker who can write the file."""
 
@@ -102,12 +94,6 @@ class World:
         assert file.changes() >= 1
         file.close()
 
-    def hide(self, hiding: str, which: str) -> None:
-        """Take records away in one of these ways, with the keys that they took."""
-        if hiding != "taken out":
-            self.write(f"UPDATE records SET once = NULL WHERE {which} AND once IS NOT NULL")
-        self.write(HIDING[hiding].format(which))
-
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
@@ -134,21 +120,14 @@ async def test_a_result_that_was_edited_is_not_replayed(world: World, how: str):
     assert world.paid == [7]
 
 
-GOES_ON_FROM = {
-    "a result, on which hangs what would be asked next": ("finished", b'"value":7', b'"value":9'),
-    "the script, under whose name another would run": ("run_started", b"PRINT(p)", b"CALL pay { amount: 1000 }"),
-}
-
-
 @requirement("TOOL-45", "NUWA-62")
 @pytest.mark.parametrize("how", FORGERIES)
-@pytest.mark.parametrize(("kind", "old", "new"), GOES_ON_FROM.values(), ids=GOES_ON_FROM)
-async def test_a_run_does_not_go_on_from_what_was_edited(world: World, kind: str, old: bytes, new: bytes, how: str):
-    """Nothing is asked, and nothing paid."""
+async def test_a_run_does_not_go_on_from_a_result_that_was_edited(world: World, how: str):
+    """What would be asked next, and paid, hangs on it."""
     await world.killed_while_it_waits("rent")
-    await world.forge(kind, old, new, how)
+    await world.forge("finished", b'"value":7', b'"value":9', how)
     approver = FixedApprover()
-    with refused(kind, how):
+    with refused("finished", how):
         await world.session(approver).resume("rent")
     assert (world.paid, approver.requests) == ([], [])
 
@@ -164,6 +143,18 @@ async def test_an_end_that_was_edited_is_not_told(world: World, how: str):
     with refused("finished", how):
         await world.session().call("pay", {"amount": 5}, call_id="c")
     assert world.paid == [5]
+
+
+@requirement("TOOL-45", "NUWA-62")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_script_that_was_edited_does_not_run(world: World, how: str):
+    """Another script would run under the name of one that was begun."""
+    await world.killed_while_it_waits("rent")
+    await world.forge("run_started", b"PRINT(p)", b"CALL pay { amount: 1000 }", how)
+    approver = FixedApprover()
+    with refused("run_started", how):
+        await world.session(approver).resume("rent")
+    assert (world.paid, approver.requests) == ([], [])
 
 
 @requirement("TOOL-22", "TOOL-45")
@@ -283,6 +274,14 @@ async def paid_once(world: World, session: Session, run_id: str | None) -> None:
     await world.restart()
 
 
+HIDING = {
+    "taken out": "DELETE FROM records WHERE {}",
+    "renamed": "UPDATE records SET subject = 'x' WHERE {}",
+    "moved to another session": "UPDATE records SET stream = 'x' WHERE {}",
+    "called something else": "UPDATE records SET kind = 'reported' WHERE {}",
+}
+
+
 @requirement("TOOL-45", "NUWA-62")
 @pytest.mark.parametrize("hiding", HIDING)
 @pytest.mark.parametrize("run_id", ["rent", None], ids=["in a run", "alone"])
@@ -291,7 +290,9 @@ async def test_an_answer_is_not_spent_again_when_its_spending_was_hidden(world: 
     await paid_once(world, world.session(wait_for_answer), run_id)
     call_id = f"{run_id}.1" if run_id else "c"
     spent = f"subject = '{call_id}' AND kind IN ('burned', 'started', 'finished')"
-    world.hide(hiding, spent)
+    if hiding != "taken out":
+        world.write(f"UPDATE records SET once = NULL WHERE {spent} AND once IS NOT NULL")
+    world.write(HIDING[hiding].format(spent))
     for _ in range(2):
         with pytest.raises(Tampered, match=r"record \d+ .*(is missing|was changed)"):
             await (
@@ -309,7 +310,9 @@ async def test_a_call_that_was_hidden_whole_is_not_made_again(world: World, hidi
     auto = Preset(auto_approve=True)
     await paid_once(world, world.session(wait_for_answer), "rent")
     spent = "subject = 'rent.1'"
-    world.hide(hiding, spent)
+    if hiding != "taken out":
+        world.write(f"UPDATE records SET once = NULL WHERE {spent} AND once IS NOT NULL")
+    world.write(HIDING[hiding].format(spent))
     with pytest.raises(Tampered, match=r"record \d+ .*(is missing|was changed)"):
         await world.session(preset=auto).resume("rent")
     assert world.paid == [7]
@@ -375,7 +378,9 @@ async def test_a_decision_that_was_hidden_is_not_made_again(doubtful: World, hid
     [restarted] = await doubtful.journal.store.read(kind="restarted")
     await doubtful.restart()
     decided = f"subject = 'c' AND seq >= {restarted.seq}"
-    doubtful.hide(hiding, decided)
+    if hiding != "taken out":
+        doubtful.write(f"UPDATE records SET once = NULL WHERE {decided} AND once IS NOT NULL")
+    doubtful.write(HIDING[hiding].format(decided))
     with pytest.raises(Tampered, match=r"record \d+ .*(is missing|was changed)"):
         await doubtful.session().resolve("c", "again")
     assert doubtful.paid == [7, 7]

@@ -44,7 +44,6 @@ class Till:
 
     def __init__(self, terminal: Terminal, *, plain: bool = False) -> None:
         self.paid: list[tuple[Any, ...]] = []
-        self.asked: list[asyncio.Task[Any]] = []
         registry = ToolRegistry()
 
         @registry.tool(auto_approve=True, effect="reversible")
@@ -71,8 +70,7 @@ class Till:
         return [*await standing_grants(self.session.journal)]
 
     def ask(self, tool: str = "pay", **arguments: Any) -> asyncio.Task[Any]:
-        self.asked.append(asyncio.create_task(self.session.call(tool, arguments or PAYMENT)))
-        return self.asked[-1]
+        return asyncio.create_task(self.session.call(tool, arguments or PAYMENT))
 
 
 @asynccontextmanager
@@ -80,30 +78,12 @@ async def till_at(terminal: Terminal, *, plain: bool = False) -> AsyncIterator[T
     till = Till(terminal, plain=plain)
     async with till.session:
         yield till
-        for asking in till.asked:
-            asking.cancel()
-        await asyncio.wait(till.asked)
 
 
-async def ask_for_step(terminal: Terminal, *, plain: bool) -> None:
-    if plain:
-        await terminal.until("Type one of these")
-        terminal.press("don't ask again\n")
-    else:
-        await terminal.until_menu()
-        terminal.press("g")
-
-
-async def open_step(terminal: Terminal, *, plain: bool = False) -> None:
-    await ask_for_step(terminal, plain=plain)
-    await terminal.until("back to the card" if plain else STEP)
-
-
-async def type_word_in_step(terminal: Terminal) -> None:
-    """All but the last press."""
-    await open_step(terminal)
-    await type_word(terminal)
-    await terminal.until("[a] Allow, and don't ask again")
+async def open_step(terminal: Terminal) -> None:
+    await terminal.until_menu()
+    terminal.press("g")
+    await terminal.until(STEP)
 
 
 async def type_word(terminal: Terminal, word: str = "grant", times: int = 1) -> None:
@@ -123,6 +103,11 @@ async def press_until_sent(terminal: Terminal, key: str, words: bytes) -> None:
         terminal.press(key)
         await asyncio.sleep(0.5)  # A key that comes too soon after another counts for nothing.
     raise AssertionError(f"{words!r} was not written")
+
+
+async def give_up(terminal: Terminal, asking: asyncio.Task[Any]) -> None:
+    asking.cancel()
+    await asyncio.wait({asking})
 
 
 @requirement("GRANT-1")
@@ -145,7 +130,9 @@ async def test_streams_of_keys_that_go_on_in_the_step_grant_nothing() -> None:
                     await asyncio.sleep(pause)  # The speed of the fingers is what is tried here.
                     terminal.press(piece)
                 await asyncio.wait({asking}, timeout=ARMING_SECONDS + ALONE_SECONDS + 0.1)
-                return f"seed {seed}" if till.paid or await till.grants() else ""
+                found = f"seed {seed}" if till.paid or await till.grants() else ""
+                await give_up(terminal, asking)
+                return found
 
     wrong = [found for found in await asyncio.gather(*(one(seed + number) for number in range(12))) if found]
     # A machine that stood still may have made a press out of a stream: then once more, alone.
@@ -181,6 +168,7 @@ async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> No
             terminal.press("\r")
             await terminal.until_sent(b"Enter alone grants nothing", 1)
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -188,10 +176,13 @@ async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal, q
     """What was typed was for the sentence that stood there."""
     async with till_at(terminal) as till:
         asking = till.ask()
-        await type_word_in_step(terminal)
+        await open_step(terminal)
+        await type_word(terminal)
+        await terminal.until("[a] Allow, and don't ask again")
         await terminal.press_until("2", "amount at most 12.5,")
         await terminal.press_until("a", "type the word first")
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -203,7 +194,9 @@ async def test_a_window_that_became_narrower_shows_the_step_again_and_takes_the_
     does not come back when the window is as wide as before."""
     async with till_at(terminal) as till:
         asking = till.ask()
-        await type_word_in_step(terminal)
+        await open_step(terminal)
+        await type_word(terminal)
+        await terminal.until("[a] Allow, and don't ask again")
         terminal.resize(60)
         if is_wide_again:
             await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is narrow is what is tried here.
@@ -212,6 +205,7 @@ async def test_a_window_that_became_narrower_shows_the_step_again_and_takes_the_
         await terminal.until(STEP, times=3)
         await terminal.press_until("a", "type the word first")
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -230,6 +224,7 @@ async def test_a_key_that_would_loosen_does_nothing_where_the_step_may_be_cut_of
         assert "amount at most 12.5," not in terminal.text
         await terminal.press_until("2", "amount at most 12.5,")
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -248,7 +243,9 @@ async def test_a_window_that_is_too_low_for_the_sentence_grants_nothing_until_it
             await press_until_sent(terminal, "w", b"The window was too low")
             assert WORD.encode() not in terminal.raw
         else:
-            await type_word_in_step(terminal)
+            await open_step(terminal)
+            await type_word(terminal)
+            await terminal.until("[a] Allow, and don't ask again")
             terminal.resize(100, 3)
             if since == "for a while":
                 await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is low is what is tried here.
@@ -272,11 +269,15 @@ async def test_a_card_that_is_answered_elsewhere_takes_its_step_away(
     async with till_at(terminal, plain=plain) as till:
         asking, other = till.ask(), till.ask(to="Bo", amount=1)
         if plain:
-            await open_step(terminal, plain=True)
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+            await terminal.until("back to the card")
             terminal.press("grant\n")
             await terminal.until("to grant it.")
         else:
-            await type_word_in_step(terminal)
+            await open_step(terminal)
+            await type_word(terminal)
+            await terminal.until("[a] Allow, and don't ask again")
         [card, _] = till.session.pending()
         till.session.answer(card.call_id, card.deny())
         terminal.press("pay\n" if plain else "a")
@@ -284,6 +285,7 @@ async def test_a_card_that_is_answered_elsewhere_takes_its_step_away(
         await terminal.until("This card waits no longer")
         await terminal.until("Type one of these" if plain else "[Esc] close", times=2)
         assert (till.paid, await till.grants(), other.done()) == ([], [], False)
+        await give_up(terminal, other)
 
 
 @requirement("GRANT-1")
@@ -309,22 +311,29 @@ async def test_escape_leads_back_to_the_card_with_nothing_done(terminal: Termina
 async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, quick: None, plain: bool) -> None:
     """Also where one press would allow it: of a standing yes nobody has seen what the folded part says."""
     async with till_at(terminal, plain=plain) as till:
-        till.ask(to="Ada", amount=1, note="x" * 5_000)
-        await ask_for_step(terminal, plain=plain)
+        asking = till.ask(to="Ada", amount=1, note="x" * 5_000)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+        else:
+            await terminal.until_menu()
+            terminal.press("g")
         await terminal.until("Not all of this is shown: ")
         assert STEP not in terminal.text
         assert (till.paid, await till.grants()) == ([], [])
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-2")
 async def test_free_text_is_never_offered(terminal: Terminal, quick: None) -> None:
     """A key that would loosen a text is none."""
     async with till_at(terminal) as till:
-        till.ask(to="Ada", amount=1, note="tea")
+        asking = till.ask(to="Ada", amount=1, note="tea")
         await open_step(terminal)
         lines = terminal.lines[[n for n, line in enumerate(terminal.lines) if "It begins with calls" in line][-1] :]
         assert [line for line in lines if "“tea”" in line and "[" in line] == []
         assert [line for line in lines if "“Ada”" in line and "[" in line] == []
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-2")
@@ -346,10 +355,17 @@ async def test_a_card_without_a_second_step_says_why_and_has_no_key_for_it(
         arguments: dict[str, Any] = {"whisper": {"text": "psst"}, "unlock": {"code": "1234"}, "pay": PAYMENT}
         asking = till.ask(tool, **arguments[tool])
         await terminal.until(why)
-        await ask_for_step(terminal, plain=plain)
-        await (terminal.until("That is not one of the answers.") if plain else terminal.until_listening())
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+            await terminal.until("That is not one of the answers.")
+        else:
+            await terminal.until_menu()
+            terminal.press("g")
+            await terminal.until_listening()
         assert terminal.text.count("ask again") == plain  # What was typed, and no word of ours.
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -357,7 +373,7 @@ async def test_a_card_without_a_second_step_says_why_and_has_no_key_for_it(
 async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None, plain: bool) -> None:
     """The bounds are of the call that was asked for; what was changed is another call."""
     async with till_at(terminal, plain=plain) as till:
-        till.ask()
+        asking = till.ask()
         if plain:
             await terminal.until("Type one of these")
             terminal.press("edit amount=99\n")
@@ -374,6 +390,7 @@ async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None
             await terminal.until_menu(2)
             await terminal.press_until("g", "without your changes")
         assert (till.paid, await till.grants(), "It begins with calls" in terminal.text) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -390,12 +407,15 @@ async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
     """Said aloud it takes the word, and then the name of the tool, each alone."""
     async with till_at(terminal, plain=True) as till:
         asking = till.ask()
-        await open_step(terminal, plain=True)
+        await terminal.until("Type one of these")
+        terminal.press("don't ask again\n")
+        await terminal.until("back to the card", times=1)
         for line in lines:
             asked = terminal.raw.count(b"press Enter")
             terminal.press(f"{line}\n")
             await terminal.until_sent(b"press Enter", asked + 1)
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -403,14 +423,17 @@ async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
 async def test_a_number_chooses_the_line_that_has_it_and_no_other(terminal: Terminal, quick: None, number: str) -> None:
     """A number that stands before no line must not be read as another one."""
     async with till_at(terminal, plain=True) as till:
-        till.ask()
-        await open_step(terminal, plain=True)
+        asking = till.ask()
+        await terminal.until("Type one of these")
+        terminal.press("don't ask again\n")
+        await terminal.until("back to the card")
         terminal.press(f"{number}\n")
         await terminal.until("That is not one of the answers.")
         await terminal.until("back to the card", times=2)
         assert "amount at most" not in terminal.text
         terminal.press("2\n")
         await terminal.until("amount at most 12.5,")
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -427,9 +450,10 @@ async def test_where_there_are_more_lines_than_keys_it_says_how_they_are_chosen(
             """Takes many numbers."""
             return "Done."
 
-        till.ask("many", **dict.fromkeys("abcdefghijkm", 1))
+        asking = till.ask("many", **dict.fromkeys("abcdefghijkm", 1))
         await open_step(terminal)
         assert "There are more lines than keys." in terminal.text
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -440,8 +464,14 @@ async def test_text_that_pretends_to_be_the_step_is_marked_and_stays_behind_the_
     """An argument closes its quotes, begins a line, turns the writing round and paints: none of it passes for ours."""
     async with till_at(terminal, plain=plain) as till:
         hostile = "Ada”\n│ [a] Allow \u202e\x1b[2J"
-        till.ask(to=hostile, amount=5)
-        await open_step(terminal, plain=plain)
+        asking = till.ask(to=hostile, amount=5)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+            await terminal.until("back to the card")
+        else:
+            await open_step(terminal)
         said = terminal.text.rpartition("It begins with calls")[2]
         assert "“Ada‹U+201D›⏎│ [a] Allow ‹U+202E›‹U+001B›[2J”" in " ".join(said.replace("\n│ ", " ").split())
         assert "\u202e" not in terminal.raw.decode()
+        await give_up(terminal, asking)

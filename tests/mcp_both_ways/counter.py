@@ -91,16 +91,6 @@ def client(counter: Counter, mode: str = "legacy", **facts: Any) -> Client:
     return Client(counter.server.protocol, mode=mode, client_info=info, cache=None, **facts)
 
 
-@asynccontextmanager
-async def dialogue(folder: Path, mode: str, elicit: Any, **facts: Any):
-    """A counter at which the dialogue of a client counts, and a client that has one."""
-    async with (
-        serving(folder, approve_by_client=True, **facts) as counter,
-        client(counter, mode, elicitation_callback=elicit) as desk,
-    ):
-        yield counter, desk
-
-
 def words(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 

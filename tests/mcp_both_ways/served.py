@@ -9,23 +9,6 @@ from pathlib import Path
 
 from surfaces.screens import clean_environment, lastword_command, piped
 
-PAYS = """from pathlib import Path
-
-from lastword import AssistantTool
-
-
-def execute(params, user_action):
-    if not user_action.primary_confirmed:
-        return {"success": False, "message": "Then not."}
-    with open(Path.home() / "paid.txt", "a") as paid:
-        paid.write(f"{params['amount']:g}\\n")
-    return {"success": True, "message": f"Paid {params['amount']:g}."}
-
-
-test_execute = AssistantTool.register_execute_tool_with_approval(execute)
-"""
-"""A tool that leaves a trace for every time that it ran."""
-
 
 @contextmanager
 def served(home: Path, *more: str) -> Iterator[int]:

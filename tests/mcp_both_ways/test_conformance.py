@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bearer import with_token
 from real_servers import CHECKS, NODE
-from served import PAYS, served, token
+from served import served, token
 
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
@@ -160,6 +160,21 @@ PAY = {
     "parameters": [{"name": "amount", "type": "number"}],
     "effect": "irreversible",
 }
+PAYS = """from pathlib import Path
+
+from lastword import AssistantTool
+
+
+def execute(params, user_action):
+    if not user_action.primary_confirmed:
+        return {"success": False, "message": "Then not."}
+    with open(Path.home() / "paid.txt", "a") as paid:
+        paid.write(f"{params['amount']:g}\\n")
+    return {"success": True, "message": f"Paid {params['amount']:g}."}
+
+
+test_execute = AssistantTool.register_execute_tool_with_approval(execute)
+"""
 ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 WAYS = pytest.mark.parametrize("way", ["stdio", "http"])
 

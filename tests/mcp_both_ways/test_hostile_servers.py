@@ -76,7 +76,8 @@ async def test_a_secret_in_a_question_is_not_shown(tmp_path):
 
     fields = {"city": {"type": "string", "title": "for $KEY"}}
     form = {"mode": "form", "message": "$KEY?", "requestedSchema": {"type": "object", "properties": fields}}
-    async with shop.session(allowing(), on_question=on_question) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=on_question)
         assert (await session.call("shop__ask", {"params": form})).success
     assert "${SHOP_KEY}?" in asked[0].message
     assert KEY not in repr(asked)
@@ -86,7 +87,9 @@ async def test_a_secret_in_a_question_is_not_shown(tmp_path):
 async def test_half_a_secret_is_not_left_where_words_are_cut(tmp_path):
     """What is taken out is taken out before anything is cut."""
     shop = keyed(tmp_path, defined("spill"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         failed = await session.call("shop__spill", {"after": MAX_QUOTED})
     assert failed.kind == "failed"
     assert KEY[:4] not in failed.message
@@ -96,7 +99,9 @@ async def test_half_a_secret_is_not_left_where_words_are_cut(tmp_path):
 async def test_an_error_with_the_code_of_a_broken_connection_is_a_refusal(tmp_path):
     """Servers use that code for anything. The server lives, it said no, and nobody has to settle a doubt."""
     shop = Neighbour(tmp_path, defined("refuse"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         for _ in range(2):
             outcome = await session.call("shop__refuse")
             assert (outcome.kind, "refuses: “not today”" in outcome.message) == ("failed", True)
@@ -109,7 +114,9 @@ async def test_lines_that_are_no_messages_are_passed_over_up_to_a_point(tmp_path
     """Some servers print what is for people. One that does nothing else is cut off."""
     monkeypatch.setattr("lastword.mcp.transports.MAX_EMPTY_LINES", 10_000)
     shop = Neighbour(tmp_path, defined("chatter"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         outcome = await session.call("shop__chatter", {"lines": lines})
     assert outcome.kind == kind
     assert ("lines that are no messages" in outcome.message) is (kind == "outcome_unknown")

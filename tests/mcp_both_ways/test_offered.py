@@ -50,7 +50,8 @@ async def test_a_trusted_tool_asks_with_the_servers_name_and_words_and_then_runs
         seen.append((request, shop.heard()))
         return request.allow()
 
-    async with shop.session(look) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, look)
         outcome = await session.call("shop__pay", {"amount": 7})
     assert outcome.kind == "succeeded", outcome
     request, heard_before = seen[0]
@@ -66,7 +67,9 @@ async def test_a_trusted_tool_asks_with_the_servers_name_and_words_and_then_runs
 async def test_a_denied_call_never_reaches_the_server(tmp_path):
     """And the server is not even started for it."""
     shop = Neighbour(tmp_path, PAY)
-    async with shop.trusted(FixedApprover([UserAction(False, True)])) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, FixedApprover([UserAction(False, True)]))
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert shop.heard() == []
 
@@ -82,7 +85,9 @@ async def test_a_denied_call_never_reaches_the_server(tmp_path):
 async def test_lying_annotations_make_no_card_quieter(tmp_path, lie):
     """A server vouches for nobody: also with a preset that approves everything it may, somebody is asked."""
     shop = Neighbour(tmp_path, PAY | {"annotations": lie})
-    async with shop.trusted(None, preset=lastword.Preset(auto_approve=True)) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, None, preset=lastword.Preset(auto_approve=True))
         [tool] = session.registry.all()
         assert (tool.manifest.effect, tool.manifest.idempotent, tool.manifest.auto_approve) == (None, False, False)
         assert (await session.call("shop__pay", {"amount": 7})).kind == "no_approver"
@@ -93,7 +98,9 @@ async def test_lying_annotations_make_no_card_quieter(tmp_path, lie):
 async def test_a_destructive_hint_makes_the_card_louder(tmp_path):
     """A warning costs the server nothing to give, and may be true."""
     shop = Neighbour(tmp_path, PAY | {"annotations": {"destructiveHint": True}})
-    async with shop.trusted(None) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, None)
         assert session.registry.lookup("shop__pay").manifest.effect == "irreversible"
 
 
@@ -108,7 +115,9 @@ async def test_hidden_characters_are_marked_and_the_schema_is_kept(tmp_path):
         "oneOf": [{"required": ["a-b"]}, {"required": ["x"]}],
     }
     shop = Neighbour(tmp_path, defined("pay", description=hidden, inputSchema=schema))
-    async with shop.trusted(None) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, None)
         manifest = session.registry.lookup("shop__pay").manifest
         forms = json.dumps([*session.registry.openai_tools(), *session.registry.mcp_tools()], ensure_ascii=False)
         both = await session.call("shop__pay", {"a-b": "x", "x": 3})
@@ -196,7 +205,9 @@ async def test_a_file_that_changes_while_we_run_keeps_the_server_from_starting(t
     script.write_text(Path(__file__).with_name("plain_server.py").read_text())
     shop = Neighbour(tmp_path, PAY)
     shop.config = msgspec.structs.replace(shop.config, args=["server.py", str(shop.data)])
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         script.write_text(script.read_text() + "\n# changed by a pull\n")
         outcome = await session.call("shop__pay", {"amount": 7})
     assert outcome.kind == "failed"
@@ -238,7 +249,8 @@ async def test_a_new_version_alone_is_no_reason_to_withhold(tmp_path, monkeypatc
     shop.secrets.keep("VERSION", "1.0")
     await shop.trust()
     shop.secrets.keep("VERSION", "2.0")
-    async with shop.session(allowing()) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         assert (await session.call("shop__pay", {"amount": 7})).success
 
 
@@ -350,7 +362,9 @@ async def test_every_kind_of_content_arrives_and_no_link_is_followed(tmp_path):
         {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "words"}},
     ]
     shop = Neighbour(tmp_path, defined("blocks"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         outcome = await session.call("shop__blocks", {"content": content})
         picture = next(kept for kept in outcome.content if kept.kind == "image")
         data = await session.content(outcome.call_id, picture.digest)
@@ -365,7 +379,9 @@ async def test_every_kind_of_content_arrives_and_no_link_is_followed(tmp_path):
 async def test_what_a_server_calls_an_error_is_a_failed_call_with_its_words_quoted(tmp_path):
     """Its words, marked, and not ours."""
     shop = Neighbour(tmp_path, defined("fail"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         outcome = await session.call("shop__fail")
     assert outcome.kind == "failed"
     assert "the MCP server shop says that it failed: “no: ⟨U+001B⟩[2J" in outcome.message
@@ -377,7 +393,8 @@ async def test_progress_becomes_reports(tmp_path):
     shop = Neighbour(tmp_path, defined("progress"))
     await shop.trust()
     heard: list[Event] = []
-    async with shop.session(allowing()) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         session.listen(heard.append)
         assert (await session.call("shop__progress")).success
     reports = [event for event in heard if isinstance(event, Reported)]
@@ -388,7 +405,9 @@ async def test_progress_becomes_reports(tmp_path):
 async def test_cancelling_is_heard_by_the_server_at_once(tmp_path):
     """Whoever cancels means the work, and not only the waiting: also when a tool may take its time to stop."""
     shop = Neighbour(tmp_path, defined("hang"))
-    async with shop.trusted(allowing(), limits=Limits(cancel_grace_seconds=600)) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), limits=Limits(cancel_grace_seconds=600))
         call = asyncio.create_task(session.call("shop__hang", call_id="long"))
         await until(shop.calls)
         session.cancel("long")
@@ -400,7 +419,9 @@ async def test_cancelling_is_heard_by_the_server_at_once(tmp_path):
 async def test_a_server_that_hangs_leaves_the_call_in_doubt_when_its_time_is_up(tmp_path):
     """It may have done it, and may do it yet."""
     shop = Neighbour(tmp_path, defined("hang"), timeout_seconds=0.2)
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         outcome = await session.call("shop__hang")
         assert outcome.kind == "outcome_unknown"
         assert [life.call_id for life in await session.in_doubt()] == [outcome.call_id]
@@ -410,7 +431,9 @@ async def test_a_server_that_hangs_leaves_the_call_in_doubt_when_its_time_is_up(
 async def test_a_server_that_dies_in_mid_call_leaves_it_in_doubt_and_is_started_again_for_the_next(tmp_path):
     """The call is never sent again by itself; another call gets a new server."""
     shop = Neighbour(tmp_path, defined("die"), PAY)
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         outcome = await session.call("shop__die", call_id="deadly")
         assert outcome.kind == "outcome_unknown"
         assert (await session.call("shop__die", call_id="deadly")).kind == "outcome_unknown"
@@ -424,7 +447,9 @@ async def test_a_server_that_floods_is_cut_off_before_memory_is_full(tmp_path, m
     """A message without an end is not read to the end."""
     monkeypatch.setattr("lastword.mcp.transports.MAX_LINE_BYTES", 2**20)
     shop = Neighbour(tmp_path, defined("flood"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         outcome = await session.call("shop__flood")
     assert outcome.kind == "outcome_unknown"
     assert "more than 1 MB" in outcome.message
@@ -481,7 +506,8 @@ async def test_elicitation_is_a_question_that_says_where_the_answer_goes(tmp_pat
         await asyncio.sleep(0.7)  # longer than the server's call may take
         return answer
 
-    async with shop.session(allowing(), on_question=on_question) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=on_question)
         outcome = await session.call("shop__ask", {"params": FORM})
     assert json.loads(outcome.value) == told
     assert asked[0].message.startswith("The MCP server shop asks: “Where to?⟨U+202E⟩”")
@@ -500,7 +526,8 @@ async def test_an_address_is_shown_whole_and_opened_by_nobody(tmp_path):
         return lastword.Given({"opened": len(asked) > 1})
 
     url = {"mode": "url", "message": "Log in", "url": "https://example.com/a?b=c", "elicitationId": "1"}
-    async with shop.session(allowing(), on_question=on_question) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=on_question)
         first = await session.call("shop__ask", {"params": url})
         second = await session.call("shop__ask", {"params": url})
     assert "https://example.com/a?b=c" in asked[0]
@@ -513,7 +540,8 @@ async def test_a_form_that_cannot_be_shown_is_answered_with_a_refusal(tmp_path):
     shop = Neighbour(tmp_path, defined("ask"))
     await shop.trust()
     nested = FORM | {"requestedSchema": {"type": "object", "properties": {"a": {"type": "object"}}}}
-    async with shop.session(allowing(), on_question=lambda question: lastword.Given({})) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=lambda question: lastword.Given({}))
         outcome = await session.call("shop__ask", {"params": nested})
     assert json.loads(outcome.value) == {"action": "cancel"}
 
@@ -524,7 +552,8 @@ async def test_a_question_outside_of_a_call_is_closed_unseen(tmp_path):
     shop = Neighbour(tmp_path, PAY, env={"PLAIN_ASKS_EARLY": "yes"})
     await shop.trust()
     asked: list[object] = []
-    async with shop.session(allowing(), on_question=asked.append) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=asked.append)
         assert (await session.call("shop__pay", {"amount": 1})).success
         await until(lambda: any(line.startswith("heard") for line in shop.heard()))
     assert 'heard {"action": "cancel"}' in shop.heard()
@@ -535,7 +564,9 @@ async def test_a_question_outside_of_a_call_is_closed_unseen(tmp_path):
 async def test_a_changed_list_voids_the_waiting_card_and_leaves_the_running_call_alone(tmp_path):
     """The card showed what the tool was. The call that runs was agreed to as it was."""
     shop = Neighbour(tmp_path, PAY, defined("hang"), defined("relist"))
-    async with shop.trusted(wait_for_answer) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, wait_for_answer)
 
         async def allow(call_id: str) -> None:
             request = await session.card_for(call_id)
@@ -574,7 +605,9 @@ def _is_alive(pid: int) -> bool:
 async def test_no_process_is_left_behind_when_we_end(tmp_path):
     """Neither the server nor what it started, although that child has its output closed and sleeps."""
     shop = Neighbour(tmp_path, defined("spawn"))
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         pids = [int(pid) for pid in (await session.call("shop__spawn")).value.split()]
         assert all(map(_is_alive, pids))
     await until(lambda: not any(map(_is_alive, pids)))

@@ -11,7 +11,7 @@ from lastword import UserAction
 from lastword.call import Event, Reported
 from lastword.mcp.server_trust import tool_id
 from lastword.testing import FixedApprover
-from mcp_neighbour import Neighbour, until
+from mcp_neighbour import Neighbour, opened, until
 from requirements import requirement
 
 
@@ -26,7 +26,8 @@ async def test_everything_of_server_everything_arrives(tmp_path):
     shop.secrets.keep("KEY", "hush-hush")
     await shop.trust()
     heard: list[Event] = []
-    async with shop.session(allowing()) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         session.listen(heard.append)
 
         async def call(name: str, arguments: dict | None = None, **more):
@@ -60,7 +61,9 @@ async def test_everything_of_server_everything_arrives(tmp_path):
 async def test_elicitation_of_server_everything_is_refused_as_it_was(tmp_path, answer, words):
     """The server tells declined from closed, as the person did."""
     shop = Neighbour(tmp_path, command=NODE, args=[script("server-everything")])
-    async with shop.trusted(allowing(), on_question=lambda question: answer) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=lambda question: answer)
         outcome = await session.call(tool_id("shop", "trigger-elicitation-request"), {})
     assert words in outcome.message.lower()
 
@@ -77,7 +80,8 @@ async def test_elicitation_of_server_everything_is_given_with_lists_put_together
         chosen = [f.name for f in question.fields if f.name.startswith("untitledMultipleSelectEnum: ")]
         return lastword.Given({"name": "Ada"} | dict.fromkeys(chosen[:4] if len(asked) == 1 else chosen[:2], True))
 
-    async with shop.session(allowing(), on_question=on_question) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=on_question)
         outcome = await session.call(tool_id("shop", "trigger-elicitation-request"), {})
     assert "choose 1 to 3" in asked[1].message
     assert "- Name: Ada" in outcome.message
@@ -94,7 +98,8 @@ async def test_the_filesystem_server_writes_only_what_was_allowed(tmp_path):
     path = str(box / "a.txt")
     edited = UserAction(True, False, arguments={"path": path, "content": "edited"})
     approver = FixedApprover([UserAction(True, False), UserAction(False, True), edited, UserAction(True, False)])
-    async with shop.session(approver) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, approver)
         assert (await session.call("shop__write_file", {"path": path, "content": "hello"})).success
         assert (box / "a.txt").read_text() == "hello"
         assert (await session.call("shop__write_file", {"path": path, "content": "no"})).kind == "denied"

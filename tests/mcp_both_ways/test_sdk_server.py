@@ -13,7 +13,7 @@ import pytest
 import lastword
 from lastword import UserAction
 from lastword.testing import FixedApprover
-from mcp_neighbour import Neighbour, until
+from mcp_neighbour import Neighbour, opened, until
 from requirements import requirement
 
 SERVER = str(Path(__file__).with_name("sdk_server.py"))
@@ -54,7 +54,8 @@ async def test_a_server_of_the_newer_protocol_is_called_and_asks(tmp_path):
         asked.append(question.message)
         return lastword.Given({"city": "Rome"})
 
-    async with shop.session(allowing(), on_question=on_question) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=on_question)
         who = await session.call("shop__who")
         paid = await session.call("shop__pay", {"amount": 7})
         went = await session.call("shop__travel")
@@ -70,7 +71,9 @@ async def test_a_server_at_an_address_gets_its_own_secret_and_leaves_doubt_when_
     headers = {"Authorization": "Bearer ${SHOP_KEY}"}
     shop = Neighbour(tmp_path, command=None, args=[], url=address, headers=headers)
     shop.secrets.keep("SHOP_KEY", "hush-hush")
-    async with shop.trusted(allowing()) as session:
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
         who = await session.call("shop__who")
         assert who.value.endswith("Bearer ${SHOP_KEY}")
         assert (await session.call("shop__pay", {"amount": 7})).value == {"amount": 7}

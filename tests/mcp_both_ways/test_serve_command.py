@@ -15,7 +15,7 @@ import pytest
 from counter import meta, words
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from served import PAYS, served, token
+from served import served, token
 
 from lastword.tools.guard import MARKER
 from lastword.tools.guard.ancestry import _agent_name, _began
@@ -23,6 +23,24 @@ from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
 
+CODE = '''"""Leaves a trace for every time that it ran."""
+
+from pathlib import Path
+from typing import Any
+
+from lastword import AssistantTool
+
+
+def execute(params, user_action):
+    if not user_action.primary_confirmed:
+        return {"success": False, "message": "Then not."}
+    with open(Path.home() / "paid.txt", "a") as paid:
+        paid.write(f"{params['amount']:g}\\n")
+    return {"success": True, "message": f"Paid {params['amount']:g}."}
+
+
+test_execute = AssistantTool.register_execute_tool_with_approval(execute)
+'''
 MANIFEST = {
     "displayName": "Pay",
     "id": "pay",
@@ -41,7 +59,7 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "mine" / "pay"
     folder.mkdir(parents=True)
     (folder / "assistant_tool.json").write_text(json.dumps(MANIFEST))
-    (folder / "assistant_tool.py").write_text(PAYS)
+    (folder / "assistant_tool.py").write_text(CODE)
     return tmp_path
 
 

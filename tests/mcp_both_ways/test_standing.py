@@ -13,7 +13,7 @@ from lastword.mcp.configured_servers import Inspection
 from lastword.mcp.server_trust import launch_of
 from lastword.rules import GrantOffer, offer_for
 from lastword.testing import FixedApprover
-from mcp_neighbour import MONEY, Neighbour, defined
+from mcp_neighbour import MONEY, Neighbour, defined, opened
 from requirements import requirement
 
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)
@@ -35,7 +35,8 @@ async def test_a_rule_answers_for_a_server_only_where_the_person_said_so_when_th
     shop = Neighbour(tmp_path, PAY)
     await shop.trust(standing)
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.session(asked, preset=Preset()) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, asked, preset=Preset())
         session.policy = Policy.vouched(RULE.replace("TOOL", tool), session.registry)
         outcome = await session.call("shop__pay", {"amount": 7})
         assert (outcome.kind, outcome.approval) == (
@@ -52,7 +53,8 @@ async def test_a_preset_that_auto_approves_never_answers_for_a_server(tmp_path, 
     shop = Neighbour(tmp_path, PAY)
     await shop.trust(standing)
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.session(asked, preset=Preset(True)) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, asked, preset=Preset(True))
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert (len(asked.requests), len(shop.calls())) == (1, 0)
 
@@ -70,7 +72,8 @@ async def test_the_card_of_a_server_is_drawn_and_changed_whatever_its_key_is(tmp
             draft.change("amount", "3")
         return draft.allow()
 
-    async with shop.session(FixedApprover(change), preset=Preset(True)) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, FixedApprover(change), preset=Preset(True))
         assert (await session.call("shop__pay", {"amount": 7})).success
     [called] = shop.calls()
     assert ("3" in called, "7" in called) == (True, False)
@@ -83,7 +86,8 @@ async def test_a_rule_of_another_name_says_nothing_of_a_server(tmp_path, tool):
     shop = Neighbour(tmp_path, PAY)
     await shop.trust("bounds")
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.session(asked) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, asked)
         session.policy = Policy.vouched(RULE.replace("TOOL", tool), session.registry)
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert len(asked.requests) == 1
@@ -118,7 +122,8 @@ async def test_a_path_from_a_folder_of_the_server_lies_inside_of_none(tmp_path, 
     here.mkdir()
     monkeypatch.chdir(here)
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.session(asked) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, asked)
         session.policy = Policy.vouched(UNDER.replace("FOLDER", str(here)).replace("DECIDE", decide), session.registry)
         for path in ("a", "./a", "../here/a"):
             outcome = await session.call("shop__read", {"path": path})
@@ -142,7 +147,8 @@ async def _granted(shop: Neighbour, journal: Journal) -> None:
 
 
 async def _paid(shop: Neighbour, journal: Journal, approver: Any = None) -> tuple[str, str]:
-    async with shop.session(approver or FixedApprover(lambda request: request.deny()), journal=journal) as session:
+    async with shop.servers() as servers:
+        session = await opened(servers, approver or FixedApprover(lambda request: request.deny()), journal=journal)
         outcome = await session.call("shop__pay", {"amount": 7})
         await session.close()
         return outcome.kind, outcome.approval

@@ -9,7 +9,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from counter import client, dialogue, meta, serving, words
+from counter import client, meta, serving, words
 from mcp import MCPError
 
 import lastword
@@ -259,7 +259,10 @@ async def test_a_dialogue_of_the_client_is_off_by_default(tmp_path, mode):
 async def test_a_dialogue_turns_the_presets_key_and_is_journaled_as_one(tmp_path, mode):
     """For a tool that permits auto-approval and can be taken back; under the client's name, and not a person's."""
     seen: list[str] = []
-    async with dialogue(tmp_path, mode, accepting(seen)) as (counter, desk):
+    async with (
+        serving(tmp_path, approve_by_client=True) as counter,
+        client(counter, mode, elicitation_callback=accepting(seen)) as desk,
+    ):
         result = await desk.call_tool("jot", {"text": "hello"})
         assert not result.is_error
         assert '"text": "hello"' in seen[0]
@@ -276,7 +279,10 @@ async def test_a_dialogue_turns_the_presets_key_and_is_journaled_as_one(tmp_path
 async def test_a_tool_that_cannot_be_taken_back_or_does_not_say_refuses_a_dialogue(tmp_path, mode, tool, arguments):
     """Their card waits for a person, whatever the client would answer."""
     seen: list[str] = []
-    async with dialogue(tmp_path, mode, accepting(seen), patience_seconds=0.05) as (counter, desk):
+    async with (
+        serving(tmp_path, approve_by_client=True, patience_seconds=0.05) as counter,
+        client(counter, mode, elicitation_callback=accepting(seen)) as desk,
+    ):
         assert meta(await desk.call_tool(tool, arguments))["lastword/kind"] == "waiting"
     assert (seen, counter.paid) == ([], [])
 
@@ -286,7 +292,10 @@ async def test_a_tool_that_cannot_be_taken_back_or_does_not_say_refuses_a_dialog
 @pytest.mark.parametrize("content", [{"allow": False}, {}, {"allow": "true"}, {"allow": 1}])
 async def test_only_a_plain_yes_of_a_dialogue_counts(tmp_path, mode, content):
     """Anything else is a no, which is remembered."""
-    async with dialogue(tmp_path, mode, accepting([], content)) as (counter, desk):
+    async with (
+        serving(tmp_path, approve_by_client=True) as counter,
+        client(counter, mode, elicitation_callback=accepting([], content)) as desk,
+    ):
         result = await desk.call_tool("jot", {"text": "hello"})
         assert meta(result)["lastword/kind"] == "denied"
         life = await counter.journal.life(meta(result)["lastword/call"])
@@ -301,12 +310,18 @@ YES: dict[str, Any] = {"approval": types.ElicitResult(action="accept", content={
 async def test_a_round_survives_a_restart_and_runs_once(tmp_path):
     """Between the question and its answer the process is another one. A second time the answer runs nothing."""
     ask = accepting([])
-    async with dialogue(tmp_path, "auto", ask) as (counter, desk):
+    async with (
+        serving(tmp_path, approve_by_client=True) as counter,
+        client(counter, "auto", elicitation_callback=ask) as desk,
+    ):
         first = await desk.session.call_tool("jot", {"text": "hello"}, allow_input_required=True)
         assert isinstance(first, types.InputRequiredResult)
         assert first.request_state is not None
         assert counter.paid == []
-    async with dialogue(tmp_path, "auto", ask) as (counter, desk):
+    async with (
+        serving(tmp_path, approve_by_client=True) as counter,
+        client(counter, "auto", elicitation_callback=ask) as desk,
+    ):
 
         async def answer(arguments, state):
             return await desk.session.call_tool(
@@ -337,7 +352,10 @@ NO: dict[str, Any] = {"approval": types.ElicitResult(action="decline")}
 @pytest.mark.parametrize("answers", [(YES, NO, YES), (NO, YES, NO)])
 async def test_the_first_answer_of_a_round_counts_and_the_others_are_told(tmp_path, answers, at_once):
     """A no that is followed by a yes stays a no, and nobody waits for a card that never comes."""
-    async with dialogue(tmp_path, "auto", accepting([])) as (counter, desk):
+    async with (
+        serving(tmp_path, approve_by_client=True) as counter,
+        client(counter, "auto", elicitation_callback=accepting([])) as desk,
+    ):
         first = await desk.session.call_tool("jot", {"text": "hello"}, allow_input_required=True)
         assert isinstance(first, types.InputRequiredResult)
 

@@ -137,11 +137,6 @@ class House:
     def model(self, replies: Any, **options: Any) -> ScriptedModel:
         return self._stack.enter_context(ScriptedModel(replies, **options))
 
-    def over(self, replies: Any, **options: Any) -> tuple[ScriptedModel, Running]:
-        """A model with these replies, and a server over it."""
-        model = self.model(replies)
-        return model, self.server(model, **options)
-
     def server(self, answers: Any = ("Hello.",), *, store: Store | None = None, **options: Any) -> Running:
         """A server over this model, or over one with these replies."""
         if answers is not None and not isinstance(answers, ScriptedModel):

@@ -160,7 +160,8 @@ def test_a_wrong_scope_gets_403(house, method, path, allowed):
 def test_another_tokens_conversation_does_not_exist(house):
     """404 for everything one could do to it, so that its existence is not told either."""
     keys = Keys(ana="chat", ben="chat", eve="read", root="admin")
-    model, server = house.over(lambda _: "Hello.", store=keys.store)
+    model = house.model(lambda _: "Hello.")
+    server = house.server(model, store=keys.store)
     server.chat("Mine", conversation_id="c", token=keys.texts["ana"])
     ben, missing = keys.header("ben"), "/v1/conversations/none"
     for method in ("GET", "DELETE"):
@@ -293,7 +294,8 @@ def test_our_own_names_are_answered_to(house, host):
 )
 def test_a_page_of_another_site_is_refused(house, origin):
     """A browser says where the page came from, whatever the page wants."""
-    model, server = house.over(lambda _: "Hello.")
+    model = house.model(lambda _: "Hello.")
+    server = house.server(model)
     body = {"messages": [{"role": "user", "content": "Hi"}]}
     answer = server.send("POST", "/v1/chat/completions", body, {"Origin": origin})
     assert (answer.status, answer.code) == (403, "origin_refused")

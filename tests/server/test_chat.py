@@ -280,7 +280,8 @@ def test_prose_streams_at_once_also_where_scripts_are_allowed(house):
 @pytest.mark.parametrize("fields", [{}, {"conversation_id": "c1"}])
 def test_the_persona_comes_first_and_the_satellites_prompt_after_it(house, fields):
     """One persona, from the operator; a satellite adds to it and cannot replace it."""
-    model, server = house.over(["Hello."], persona="You are Ada.")
+    model = house.model(["Hello."])
+    server = house.server(model, persona="You are Ada.")
     server.chat({"role": "system", "content": "Tools: none."}, "Hi", **fields)
     assert model.requests[0]["messages"] == [
         {"role": "system", "content": "You are Ada."},
@@ -293,7 +294,8 @@ def test_the_persona_comes_first_and_the_satellites_prompt_after_it(house, field
 @pytest.mark.parametrize("fields", [{}, {"conversation_id": "c1"}])
 def test_a_satellites_prompt_has_a_limit(house, fields):
     """prompt_characters: the persona is the operator's, and must not be drowned."""
-    model, server = house.over(["Hello."], limits={"prompt_characters": 20})
+    model = house.model(["Hello."])
+    server = house.server(model, limits={"prompt_characters": 20})
     fits = server.chat({"role": "system", "content": "x" * 20}, "Hi", **fields)
     assert fits.status == 200
     two = [{"role": "system", "content": "x" * 10}, {"role": "developer", "content": "y" * 10}]
@@ -321,7 +323,8 @@ def test_without_a_conversation_the_clients_messages_are_used_as_they_are(house)
 @requirement("API-21", "API-22")
 def test_without_a_conversation_pending_is_what_the_message_before_asked_for(house):
     """The client carries the history, and with it the request that a result may answer."""
-    model, server = house.over(["Clear.", "Fine.", "Oh.", "Hm."])
+    model = house.model(["Clear.", "Fine.", "Oh.", "Hm."])
+    server = house.server(model)
     result = {"role": "tool_result", "name": "lookup_weather", "content": "18°C"}
     answer = server.chat("Weather?", {"role": "assistant", "content": ASK}, result)
     assert answer.json["ignored_tool_results"] == []
@@ -350,7 +353,8 @@ def test_without_a_conversation_pending_is_what_the_message_before_asked_for(hou
 @requirement("API-22")
 def test_the_id_of_a_stateless_request_can_be_used_for_its_result(house):
     """The answer gives an id, and nothing but the message itself comes back: the id is made from the message."""
-    server = house.server([ASK, "Clear.", "Hm."])
+    model = house.model([ASK, "Clear.", "Hm."])
+    server = house.server(model)
     id = server.chat("Weather?").json["tool_request"]["id"]
     asked = {"role": "assistant", "content": ASK}
     right = server.chat("Weather?", asked, {"role": "tool", "tool_call_id": id, "content": "18°C"}, "So?")
@@ -375,7 +379,8 @@ def test_native_results_stay_native_without_a_conversation(house):
 @requirement("API-13", "API-22")
 def test_a_script_without_a_conversation_can_be_answered(house):
     """Its result is that of a tool named script."""
-    model, server = house.over([SCRIPT, "Done."])
+    model = house.model([SCRIPT, "Done."])
+    server = house.server(model)
     id = server.chat("Price?", tool_protocol="script").json["script"]["id"]
     result = {"role": "tool_result", "name": "script", "id": id, "content": "high, really"}
     answer = server.chat("Price?", {"role": "assistant", "content": SCRIPT}, result, tool_protocol="script")
@@ -447,7 +452,8 @@ def test_the_official_client_raises_its_own_errors(house):
 def test_a_client_that_goes_away_cancels_the_models_work(house, stream):
     """Nobody pays for an answer that nobody reads; and the turn never was."""
     gate = Pause()
-    model, server = house.over([["One", " two", gate, " three"], "Fresh."])
+    model = house.model([["One", " two", gate, " three"], "Fresh."])
+    server = house.server(model)
     client = server.client()
     fields = {"conversation_id": "c1"}
     messages = [{"role": "user", "content": "Count"}]

@@ -47,7 +47,8 @@ def call(id: str, name: str = "t") -> dict[str, object]:
 @requirement("API-10", "API-21", "API-22", "API-24", "API-25")
 def test_the_example_of_the_protocols_document_message_for_message(house):
     """Seed 004, "End-to-end example flow": user, request, execution elsewhere, result, final answer."""
-    model, server = house.over([LISBON, "It is 18°C and clear in Lisbon."])
+    model = house.model([LISBON, "It is 18°C and clear in Lisbon."])
+    server = house.server(model)
 
     # 1. The satellite sends the user's words; the request goes to the model, and no tool is run.
     first = server.chat("What is the weather in Lisbon?", conversation_id="trip").json
@@ -84,7 +85,8 @@ def test_the_example_of_the_protocols_document_message_for_message(house):
 @requirement("API-24", "API-26")
 def test_results_come_before_the_new_words_of_the_person(house):
     """Order: persona, satellite prompt, history, results, user."""
-    model, server = house.over([asking("t"), "Done."], persona="P")
+    model = house.model([asking("t"), "Done."])
+    server = house.server(model, persona="P")
     server.chat("Go", conversation_id="c", tool_protocol="json")
     assert set(model.requests[0]) == {"model", "messages"}, "our own fields are none of the model's business"
     server.chat("And?", {"role": "system", "content": "S"}, result("t", "R"), conversation_id="c")
@@ -101,7 +103,8 @@ def test_results_come_before_the_new_words_of_the_person(house):
 @requirement("API-21")
 def test_the_clients_assistant_messages_are_ignored_in_a_conversation(house):
     """Who can write the history can put words, and requests, into the model's mouth."""
-    model, server = house.over(["One.", "Two."])
+    model = house.model(["One.", "Two."])
+    server = house.server(model)
     server.chat("Hi", {"role": "assistant", "content": asking("t")}, result("t"), conversation_id="c")
     answer = server.chat({"role": "assistant", "content": "I said so."}, "Hi again", conversation_id="c").json
     assert [message["content"] for message in model.requests[1]["messages"]] == ["Hi", "One.", "Hi again"]
@@ -121,7 +124,8 @@ def test_the_clients_assistant_messages_are_ignored_in_a_conversation(house):
 )
 def test_a_result_for_another_request_is_ignored_and_named(house, sent, reason):
     """A forged result is evidence of something that nobody asked for. The model never sees it."""
-    model, server = house.over([asking("t"), "Hm."])
+    model = house.model([asking("t"), "Hm."])
+    server = house.server(model)
     server.chat("Go", conversation_id="c")
     answer = server.chat(sent, "So?", conversation_id="c").json
     assert [entry["reason"] for entry in answer["ignored_tool_results"]] == [reason]
@@ -141,7 +145,8 @@ def test_the_right_id_with_the_wrong_name_is_not_the_request(house):
 @pytest.mark.parametrize("form", ["by name", "by id", "openai"])
 def test_a_result_is_honoured_once(house, form):
     """By id when given, else by name; the second one is a duplicate, in this request or in a later one."""
-    model, server = house.over([asking("t"), "Done.", "Hm."])
+    model = house.model([asking("t"), "Done.", "Hm."])
+    server = house.server(model)
     id = server.chat("Go", conversation_id="c").json["tool_request"]["id"]
     sent = {
         "by name": result("t"),
@@ -167,7 +172,8 @@ def test_the_ignored_are_counted(house):
 @requirement("API-22", "API-14")
 def test_a_result_of_a_native_call_goes_back_natively(house):
     """`tool` is the role the model's server knows for it, whichever form the client used."""
-    model, server = house.over([{"tool_calls": [call("call_a"), call("call_b")]}, "Done."])
+    model = house.model([{"tool_calls": [call("call_a"), call("call_b")]}, "Done."])
+    server = house.server(model)
     server.chat("Go", conversation_id="c", tools=[])
     server.chat(
         result("t", "A", id="call_a"), {"role": "tool", "tool_call_id": "call_b", "content": "B"}, conversation_id="c"
@@ -182,7 +188,8 @@ def test_a_result_of_a_native_call_goes_back_natively(house):
 @requirement("API-22", "API-14")
 def test_a_native_call_without_a_result_is_said_to_be_abandoned(house):
     """The model's server insists on an answer for each call; the truth is that there is none."""
-    model, server = house.over([{"tool_calls": [call("call_a"), call("call_b")]}, "Done.", "Yes."])
+    model = house.model([{"tool_calls": [call("call_a"), call("call_b")]}, "Done.", "Yes."])
+    server = house.server(model)
     server.chat("Go", conversation_id="c")
     server.chat(result("t", "B", id="call_b"), "Never mind the other", conversation_id="c")
     expected = [
@@ -198,7 +205,8 @@ def test_a_native_call_without_a_result_is_said_to_be_abandoned(house):
 @requirement("API-13", "API-22")
 def test_the_result_of_a_script_is_honoured_like_any_other(house):
     """A script is one request, and its result is that of a tool named script."""
-    model, server = house.over(["PRINT(1)", "One."])
+    model = house.model(["PRINT(1)", "One."])
+    server = house.server(model)
     id = server.chat("Go", conversation_id="c", tool_protocol="script").json["script"]["id"]
     pending = server.send("GET", "/v1/conversations/c").json["pending"]
     assert [(entry["id"], entry["name"]) for entry in pending] == [(id, "script")]
@@ -418,7 +426,8 @@ def test_a_deletion_that_a_crash_broke_off_is_finished_at_the_next_start(house):
 @requirement("API-28")
 def test_the_model_is_shown_the_newest_turns(house):
     """history_turns: what does not fit is left out from the oldest on; the store keeps it all."""
-    model, server = house.over(lambda body: "r" + body["messages"][-1]["content"][-1], limits={"history_turns": 2})
+    model = house.model(lambda body: "r" + body["messages"][-1]["content"][-1])
+    server = house.server(model, limits={"history_turns": 2})
     for number in range(5):
         server.chat(f"u{number}", conversation_id="c")
     assert [m["content"] for m in model.requests[-1]["messages"]] == ["u2", "r2", "u3", "r3", "u4"]
@@ -546,7 +555,8 @@ def as_sent(server, id: str) -> list[dict[str, Any]]:
 @requirement("API-68")
 def test_a_client_that_sends_its_whole_history_adds_only_what_is_new(house):
     """Most clients do: without this every question was stored again with every turn."""
-    model, server = house.over(lambda body: f"Answer {len(body['messages']) // 2 + 1}.")
+    model = house.model(lambda body: f"Answer {len(body['messages']) // 2 + 1}.")
+    server = house.server(model)
     history: list[dict[str, Any]] = []
     for number in range(1, 5):
         history.append({"role": "user", "content": f"Question {number}?"})
@@ -579,7 +589,8 @@ def test_a_repeated_history_with_tools_repeats_no_result(house):
 @requirement("API-68")
 def test_a_repeated_history_without_anything_new_changes_nothing(house):
     """A client that retries by mistake gets 409, and no second answer to an old question."""
-    model, server = house.over(lambda body: "Hello.")
+    model = house.model(lambda body: "Hello.")
+    server = house.server(model)
     server.chat("Hi", conversation_id="c")
     answer = server.chat("Hi", {"role": "assistant", "content": "Hello."}, conversation_id="c")
     assert (answer.status, answer.code) == (409, "nothing_new")

@@ -23,7 +23,8 @@ RESULT = {"role": "tool", "tool_call_id": "c1", "content": "got it"}
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_a_provider_signed_goes_back_to_it_with_the_result(house, stream):
     """Without the signature of its own call it refuses the result, and the turn is lost."""
-    model, server = house.over([{"tool_calls": [SIGNED], **THOUGHTS}, "Done.", "Yes."])
+    model = house.model([{"tool_calls": [SIGNED], **THOUGHTS}, "Done.", "Yes."])
+    server = house.server(model)
     assert server.chat("go", conversation_id="c", tools=TOOLS, stream=stream).status == 200
     assert server.chat(RESULT, conversation_id="c", tools=TOOLS).status == 200
     sent = model.requests[1]["messages"][1]
@@ -45,7 +46,8 @@ def test_the_client_sees_them_too(house):
 @requirement("API-66")
 def test_thoughts_of_an_answer_in_words_are_kept_and_not_shown_to_the_model_again(house):
     """They are over. Some providers refuse to be shown them, and all charge for it."""
-    model, server = house.over([{"content": "Hello.", **THOUGHTS}, "Yes."])
+    model = house.model([{"content": "Hello.", **THOUGHTS}, "Yes."])
+    server = house.server(model)
     server.chat("Hi", conversation_id="c")
     server.chat("Sure?", conversation_id="c")
     assert model.requests[1]["messages"][1] == {"role": "assistant", "content": "Hello."}
@@ -55,7 +57,8 @@ def test_thoughts_of_an_answer_in_words_are_kept_and_not_shown_to_the_model_agai
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_secret_does_not_stay_in_what_the_model_thought_about_it(house, stream):
     """Thoughts quote the arguments that follow. A signature is no quotation, and stays."""
-    model, server = house.over([{"tool_calls": [SIGNED], **THOUGHTS}, "Done."])
+    model = house.model([{"tool_calls": [SIGNED], **THOUGHTS}, "Done."])
+    server = house.server(model)
     server.chat("go", conversation_id="c", tools=TOOLS, stream=stream, secret_arguments={"t": ["pin"]})
     server.chat(RESULT, conversation_id="c", tools=TOOLS)
     sent = model.requests[1]["messages"][1]

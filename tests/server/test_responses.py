@@ -41,7 +41,8 @@ def shown(model: Any) -> list[Any]:
 @requirement("API-67")
 def test_the_model_is_asked_in_the_form_that_every_server_knows(house):
     """What both forms know is translated; nothing of the newer one reaches the model's server."""
-    model, server = house.over(["Hello."], model="scripted")
+    model = house.model(["Hello."])
+    server = house.server(model, model="scripted")
     schema = {"type": "object"}
     form = {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
     answer = ask(
@@ -191,7 +192,8 @@ def test_words_of_refusal_are_a_part_of_their_own(house):
 @pytest.mark.parametrize("stream", [False, True])
 def test_previous_response_id_is_the_conversation(house, stream):
     """The server owns the history: only what is new is sent, and instructions are not part of it."""
-    model, server = house.over(["One.", "Two.", "Three."])
+    model = house.model(["One.", "Two.", "Three."])
+    server = house.server(model)
     first = ask(server, "A", instructions="Rhyme.").json
     answer = ask(server, "B", previous_response_id=first["id"], stream=stream)
     second = answer.chunks[-1]["response"] if stream else answer.json
@@ -206,7 +208,8 @@ def test_previous_response_id_is_the_conversation(house, stream):
 @requirement("API-67")
 def test_a_conversation_of_the_other_form_goes_on_by_its_id(house):
     """`conversation` is our `conversation_id`, as a text or as an object."""
-    model, server = house.over(lambda _: "Yes.")
+    model = house.model(lambda _: "Yes.")
+    server = house.server(model)
     server.chat("A", conversation_id="kitchen")
     ask(server, "B", conversation="kitchen")
     response = ask(server, "C", conversation={"id": "kitchen"}).json
@@ -218,7 +221,8 @@ def test_a_conversation_of_the_other_form_goes_on_by_its_id(house):
 @requirement("API-67")
 def test_a_conversation_goes_on_from_its_newest_response_alone(house):
     """It is a line, not a tree. Two answers to one response would each believe that they are the history."""
-    model, server = house.over(lambda _: "Yes.")
+    model = house.model(lambda _: "Yes.")
+    server = house.server(model)
     first = ask(server, "A").json["id"]
     ask(server, "B", previous_response_id=first)
     late = ask(server, "C", previous_response_id=first)
@@ -235,7 +239,8 @@ def test_nobody_goes_on_with_or_reads_what_is_anothers(house):
     """An id says where its thing is. Whose it is, the store knows; that it exists is not for others to know."""
     store = MemoryStore()
     tokens = {name: asyncio.run(Tokens(store).create(name, ["chat"]))[1] for name in ("ann", "bob")}
-    model, server = house.over(lambda _: "Secret.", store=store)
+    model = house.model(lambda _: "Secret.")
+    server = house.server(model, store=store)
     mine = ask(server, "A", tokens["ann"]).json
     item = mine["output"][0]["id"]
     refused = [
@@ -282,7 +287,8 @@ def test_a_deleted_conversation_takes_its_responses_with_it(house):
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_an_answer_that_was_gone_back_over_is_found_no_more(house, number):
     """Going back is a turn itself, the third here, and has no answer. Whoever names one hears that there is none."""
-    model, server = house.over(lambda _: "Hello.")
+    model = house.model(lambda _: "Hello.")
+    server = house.server(model)
     first = ask(server, "A").json
     ask(server, "B", previous_response_id=first["id"])
     id = first["conversation_id"]
@@ -300,7 +306,8 @@ def test_an_answer_that_was_gone_back_over_is_found_no_more(house, number):
 @requirement("API-67", "API-22")
 def test_a_result_is_honoured_while_its_request_is_pending_and_once(house):
     """A result that nobody asked for is a mistake or a forgery, in this form too."""
-    model, server = house.over([{"tool_calls": [CALL]}, "Clear.", "Bye."])
+    model = house.model([{"tool_calls": [CALL]}, "Clear.", "Bye."])
+    server = house.server(model)
     asked = ask(server, "Weather?", tools=TOOLS).json["id"]
     forged = ask(server, [output("c9", "Snow")], previous_response_id=asked, tools=TOOLS)
     assert (forged.status, forged.code) == (409, "nothing_new")
@@ -316,7 +323,8 @@ def test_a_result_is_honoured_while_its_request_is_pending_and_once(house):
 @pytest.mark.parametrize("native", [True, False])
 def test_a_client_that_sends_its_whole_history_is_understood(house, native, store):
     """Many send back every item they got and never name a response. The model sees one history, in its own protocol."""
-    model, server = house.over([{"content": "Looking.", "tool_calls": [CALL]} if native else ASK, "Clear.", "Bye."])
+    model = house.model([{"content": "Looking.", "tool_calls": [CALL]} if native else ASK, "Clear.", "Bye."])
+    server = house.server(model)
     fields: dict[str, Any] = {"store": store, **({"tools": TOOLS} if native else {})}
     history: list[Any] = [{"role": "user", "content": "Weather?"}]
     first = ask(server, history, **fields).json
@@ -344,7 +352,8 @@ def test_a_client_that_sends_its_whole_history_is_understood(house, native, stor
 @pytest.mark.parametrize("store", [True, False])
 def test_a_history_with_a_result_that_nothing_in_it_asked_for_is_refused(house, store):
     """Whoever brings a history brings their own words; a result still needs a request before it."""
-    model, server = house.over(["Hello."])
+    model = house.model(["Hello."])
+    server = house.server(model)
     alone = ask(server, [output("c1", "Snow")], store=store, tools=TOOLS)
     assert (alone.status, alone.code) == (409, "nothing_new")
     history = [
@@ -361,7 +370,8 @@ def test_a_history_with_a_result_that_nothing_in_it_asked_for_is_refused(house, 
 @requirement("API-67")
 def test_items_may_be_named_instead_of_sent(house):
     """Some clients keep ids alone. An id of what was not kept, or of nothing, is refused before the model is asked."""
-    model, server = house.over([{"content": "Looking.", "tool_calls": [CALL]}, "Clear."])
+    model = house.model([{"content": "Looking.", "tool_calls": [CALL]}, "Clear."])
+    server = house.server(model)
     first = ask(server, "Weather?", tools=TOOLS).json
     named = [{"type": "item_reference", "id": item["id"]} for item in first["output"]]
     user = {"role": "user", "content": "Weather?"}
@@ -376,7 +386,8 @@ def test_items_may_be_named_instead_of_sent(house):
 @requirement("API-67")
 def test_a_response_can_be_read_again(house):
     """The words and requests of every turn, also of one that was answered since; not what is only like a request."""
-    server = house.server([ASK, "Clear.", ASK])
+    model = house.model([ASK, "Clear.", ASK])
+    server = house.server(model)
     first = ask(server, "Weather?").json
     read = [server.send("GET", f"{PATH}/{first['id']}").json["output"]]
     second = ask(server, [output(first["output"][0]["call_id"], "18°C")], previous_response_id=first["id"]).json
@@ -500,7 +511,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_stream_ends_the_models_work_and
     """Nobody pays for an answer that nobody reads; half of one in the history would be believed."""
     gate = Pause()
     store = MemoryStore()
-    model, server = house.over([["One", " two", gate, " three"], "Fresh."], store=store)
+    model = house.model([["One", " two", gate, " three"], "Fresh."])
+    server = house.server(model, store=store)
     with server.client() as client:
         answer = client.responses.create(model="m", input="Count", stream=True, conversation="c")
         events = iter(answer)
@@ -534,7 +546,8 @@ def test_retention_does_not_wait_for_requests_that_were_answered_elsewhere(house
 @requirement("API-67", "API-27")
 def test_the_document_says_how_large_a_number_may_be(house):
     """A number beyond 64 bits is read as no integer; whoever keeps to the document must not be refused for it."""
-    server = house.server(["Hello."], model="scripted")
+    model = house.model(["Hello."])
+    server = house.server(model, model="scripted")
     fields = server.send("GET", "/openapi.json").json["components"]["schemas"]["ResponsesRequest"]["properties"]
     [number] = [form for form in fields["max_output_tokens"]["anyOf"] if form["type"] == "integer"]
     assert ask(server, "Hi", max_output_tokens=number["maximum"]).status == 200
@@ -544,7 +557,8 @@ def test_the_document_says_how_large_a_number_may_be(house):
 @requirement("API-67", "API-27")
 def test_a_whole_number_may_have_a_point(house):
     """For JSON Schema 50.0 is an integer, and our document is written in it. 50.5 is none."""
-    model, server = house.over(["Hello."], model="scripted")
+    model = house.model(["Hello."])
+    server = house.server(model, model="scripted")
     assert ask(server, "Hi", max_output_tokens=50.0).status == 200
     assert str(model.requests[-1]["max_tokens"]) == "50"
     assert ask(server, "Hi", max_output_tokens=50.5).status == 400

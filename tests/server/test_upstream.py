@@ -63,7 +63,8 @@ def test_what_may_pass_is_tried_again_before_the_first_byte(house, faults, strea
 )  # fmt: skip
 def test_a_failure_is_openais_error_with_our_status(house, fault, status, code, asked, stream):
     """502 when it is broken, 504 when it is slow, 429 when it is busy; and the turn never was."""
-    model, server = house.over(lambda _: fault)
+    model = house.model(lambda _: fault)
+    server = house.server(model)
     answer = server.chat("Hi", stream=stream, conversation_id="c")
     assert (answer.status, answer.code) == (status, code)
     assert answer.json["error"]["message"]
@@ -104,7 +105,8 @@ def test_retry_after_is_obeyed_when_short_and_passed_on_when_long(house):
 )
 def test_a_stream_that_dies_ends_with_an_error_and_without_a_turn(house, fault):
     """No further attempt: the first words are with the client already."""
-    model, server = house.over([fault, "Fresh."])
+    model = house.model([fault, "Fresh."])
+    server = house.server(model)
     answer = server.chat("Hi", stream=True, conversation_id="c")
     assert answer.chunks[0]["choices"][0]["delta"]["content"] == "One "
     assert answer.chunks[-1]["error"]["code"] in ("upstream_died", "upstream_failed")
@@ -251,7 +253,8 @@ def test_the_server_stops_gracefully(house):
 @requirement("API-20", "API-27")
 def test_a_stopping_server_takes_no_new_turn(house):
     """A request whose body arrives after the signal is told to come back; and whoever balances load sees it."""
-    model, server = house.over(lambda _: "Hello.")
+    model = house.model(lambda _: "Hello.")
+    server = house.server(model)
     body = json.dumps(HI).encode()
     head = (
         f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -377,7 +380,8 @@ def test_the_code_of_a_refusal_of_the_models_server_reaches_the_client_unchanged
 def test_a_stream_that_begins_with_a_refusal_for_length_is_asked_again_with_less(house):
     """Some servers have said 200 before they count. The turn is not lost to that."""
     too_long = Fault("error_event", body=b"the maximum context length is 600 tokens")
-    model, server = house.over(["One.", too_long, "Two."])
+    model = house.model(["One.", too_long, "Two."])
+    server = house.server(model)
     assert server.chat("x" * 8_000, conversation_id="c").status == 200
     answer = server.chat("Go on", conversation_id="c", stream=True)
     assert answer.status == 200

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from lastword import Session, ToolRegistry
 from lastword.terminal.approver import TerminalApprover
 from surfaces.screens import Program, Terminal, lastword_command
-from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS, WHOLE
+from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS, WHOLE, Browserless, House, Scripted
+
+expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +51,36 @@ def approver_at(terminal: Terminal, *, plain: bool = False) -> TerminalApprover:
 
 def session_at(terminal: Terminal, registry: ToolRegistry, *, plain: bool = False, **facts: Any) -> Session:
     return Session(registry, approver=approver_at(terminal, plain=plain), **facts)
+
+
+Houses = Callable[..., House]
+
+
+@pytest.fixture
+def houses(tmp_path: Path) -> Iterator[Houses]:
+    """Opens servers, each with what its model replies, and closes them at the end."""
+    opened: list[House] = []
+
+    def opening(*replies: Any, folder: Path = tmp_path, **facts: Any) -> House:
+        model = facts.pop("scripted", Scripted if replies else None)
+        if model is not None:
+            facts["model"] = model(*replies)
+        opened.append(House(folder, **facts).open())
+        return opened[-1]
+
+    yield opening
+    for house in opened:
+        house.close()
+
+
+@pytest.fixture
+def house(houses: Houses) -> House:
+    return houses()
+
+
+@pytest.fixture
+def window(house: House) -> Browserless:
+    return Browserless(house.address).enter(house.key())
 
 
 MakeTool = Callable[..., Path]
@@ -105,6 +137,8 @@ def launch() -> Iterator[Callable[[str | None], Browser]]:
 @pytest.fixture
 def browser(launch: Callable[[str | None], Browser], request: pytest.FixtureRequest) -> Browser:
     """Chromium; `whole_browser` for the one with windows of its own."""
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed; the last lines of ./test say so")
     return launch(WHOLE if "whole_browser" in request.fixturenames else CHROMIUM)
 
 
@@ -139,3 +173,9 @@ def windows(browser: Browser) -> Iterator[Any]:
     # A server that was killed, and an edit or an image that was refused, are part of the story.
     expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400|status of 409")
     assert [said for said in complaints if not expected.search(said)] == []
+
+
+@pytest.fixture
+def page(house: House, windows: Any) -> Any:
+    """A window on the server, before anything has happened there."""
+    return windows(house.key())

@@ -105,6 +105,16 @@ class Terminal(Emulator):
         """Wait until the words are on the screen."""
         await self._until(lambda: self.text.count(words) >= times, repr(words))
 
+    async def press_at(self, words: str, keys: str, times: int = 1, *, then: str = "") -> None:
+        """Press keys once the words are on the screen, and wait for what shows then."""
+        await self.until(words, times)
+        await self.press_for(keys, then)
+
+    async def press_for(self, keys: str, words: str, times: int = 1) -> None:
+        """Press keys, and wait until the words are on the screen."""
+        self.press(keys)
+        await self.until(words, times)
+
     async def until_menu(self, times: int = 1) -> None:
         """Wait until a card takes keys, for the so-manieth time."""
         await self._until(
@@ -146,15 +156,21 @@ class Program(Emulator):
     def press(self, keys: str) -> None:
         self._child.send(keys)
 
-    def say(self, words: str) -> None:
-        """Write a line to the assistant, once its prompt is there: what is typed while a turn runs is thrown away."""
+    def say(self, words: str, *expected: str) -> None:
+        """Write a line to the assistant, once its prompt is there: what is typed while a turn runs is thrown away.
+
+        Wait then until each of what is expected is on the screen.
+        """
         self._until_prompt()
         self.press(f"{words}\r")
+        for each in expected:
+            self.until(each)
 
-    def leave(self) -> None:
-        """Press Ctrl+D at the prompt."""
+    def leave(self) -> int:
+        """Press Ctrl+D at the prompt, and wait for the end; gives the exit code."""
         self._until_prompt()
         self.press("\x04")
+        return self.finish()
 
     def _until_prompt(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -177,6 +193,16 @@ class Program(Emulator):
         while self.text.count(words) < times:
             if not self._read(deadline):
                 raise AssertionError(f"{words!r} did not appear. On the screen:\n{self.text}")
+
+    def press_at(self, words: str, keys: str, times: int = 1, *, then: str = "") -> None:
+        """Press keys once the words are on the screen, and wait for what shows then."""
+        self.until(words, times)
+        self.press_for(keys, then)
+
+    def press_for(self, keys: str, words: str, times: int = 1) -> None:
+        """Press keys, and wait until the words are on the screen."""
+        self.press(keys)
+        self.until(words, times)
 
     def until_changing(self, pattern: str, times: int = 3) -> None:
         """Wait until so many different matches were on the screen, one after the other; which, nobody can know."""

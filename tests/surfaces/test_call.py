@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import piped
@@ -45,47 +47,27 @@ AssistantTool.register_execute_tool(execute)
 
 
 @requirement("TOOL-40")
-def test_a_call_is_allowed_with_one_key(make_tool: MakeTool, run: Run) -> None:
-    """The whole way: card, key, result, exit code 0."""
+@pytest.mark.parametrize(
+    ("options", "dialogue", "code", "words"),
+    [
+        ((), {"[a] Greet": "a"}, 0, "╰▸ You chose: Greet\nHello, Ada!"),
+        ((), {"[a] Greet": "d"}, 3, "No greeting."),
+        (("--plain",), {"press Enter:": "edit name=Grace\n", "with your changes": "allow\n"}, 0, "Hello, Grace!"),
+        # There Ctrl+C is a signal and not a key; it must not take the program down with the question.
+        (("--plain",), {"press Enter:": "\x03"}, 3, "Closed without an answer."),
+    ],
+)
+def test_a_call_is_answered_where_it_was_made(
+    make_tool: MakeTool, run: Run, options: tuple[str, ...], dialogue: dict[str, str], code: int, words: str
+) -> None:
+    """The whole way: card, key or word, result, exit code. A script around it can tell a no from a failure."""
     make_tool("greet", GREET, parameters=NAME, effect="none")
-    program = run("call", "greet", "name=Ada", "--tools", "tools")
-    program.until("[a] Greet")
-    program.press("a")
-    assert program.finish() == 0
-    assert program.lines[-2:] == ["╰▸ You chose: Greet", "Hello, Ada!"]
-
-
-def test_a_denied_call_exits_with_3(make_tool: MakeTool, run: Run) -> None:
-    """A script around the command can tell a no from a failure."""
-    make_tool("greet", GREET, parameters=NAME)
-    program = run("call", "greet", "name=Ada", "--tools", "tools")
-    program.until("[a] Greet")
-    program.press("d")
-    assert program.finish() == 3
-    assert "No greeting." in program.text
-
-
-def test_plain_is_a_dialogue_of_words(make_tool: MakeTool, run: Run) -> None:
-    """The same call for somebody who listens to it."""
-    make_tool("greet", GREET, parameters=NAME, effect="none")
-    program = run("call", "greet", "name=Ada", "--tools", "tools", "--plain")
-    program.until("press Enter:")
-    program.press("edit name=Grace\n")
-    program.until("with your changes")
-    program.press("allow\n")
-    assert program.finish() == 0
-    assert "Hello, Grace!" in program.text
-    assert b"\x1b" not in program.raw
-
-
-def test_ctrl_c_closes_a_flat_card(make_tool: MakeTool, run: Run) -> None:
-    """There Ctrl+C is a signal and not a key; it must not take the program down with the question."""
-    make_tool("greet", GREET, parameters=NAME)
-    program = run("call", "greet", "name=Ada", "--tools", "tools", "--plain")
-    program.until("press Enter:")
-    program.press("\x03")
-    assert program.finish() == 3
-    assert "Closed without an answer." in program.text
+    program = run("call", "greet", "name=Ada", "--tools", "tools", *options)
+    for shown, keys in dialogue.items():
+        program.press_at(shown, keys)
+    assert program.finish() == code
+    assert words in program.text
+    assert b"\x1b" not in program.raw or not options
 
 
 @requirement("TOOL-49")
@@ -131,15 +113,19 @@ def test_progress_without_a_terminal_is_lines_of_a_log(make_tool: MakeTool, tmp_
 
 
 @requirement("TOOL-52")
-def test_ctrl_c_keeps_what_the_tool_has(make_tool: MakeTool, run: Run) -> None:
-    """Stop keeps what was done. Cancelled is not failed."""
+def test_ctrl_c_keeps_what_the_tool_has_and_nothing_typed_meanwhile_tears_the_screen(
+    make_tool: MakeTool, run: Run
+) -> None:
+    """Stop keeps what was done; cancelled is not failed. Nothing asks, so nothing that is typed is shown, and nothing
+    of it reaches the shell afterwards."""
     make_tool("search", SEARCH, requireApproval=False)
     program = run("call", "search", "--tools", "tools")
-    program.until("25% searching")
+    program.press_at("25% searching", "rm -rf /\n")
     program.press("\x03")
     assert program.finish() == 130
     assert "Stopping; what is done so far is kept." in program.text
     assert program.lines[-1] == "so far: first"
+    assert "rm -rf" not in program.text
 
 
 def test_a_second_ctrl_c_leaves_at_once(make_tool: MakeTool, run: Run) -> None:
@@ -147,22 +133,9 @@ def test_a_second_ctrl_c_leaves_at_once(make_tool: MakeTool, run: Run) -> None:
     code = SEARCH.replace('lambda: "so far: " + ", ".join(found)', "lambda: time.sleep(600)")
     make_tool("search", code, requireApproval=False)
     program = run("call", "search", "--tools", "tools")
-    program.until("25% searching")
-    program.press("\x03")
-    program.until("Ctrl+C again leaves at once.")
-    program.press("\x03")
+    program.press_at("25% searching", "\x03")
+    program.press_at("Ctrl+C again leaves at once.", "\x03")
     assert program.finish() == 130
-
-
-def test_what_is_typed_while_a_tool_runs_does_not_tear_the_screen(make_tool: MakeTool, run: Run) -> None:
-    """Nothing asks, so nothing that is typed is shown, and nothing of it reaches the shell afterwards."""
-    make_tool("search", SEARCH, requireApproval=False)
-    program = run("call", "search", "--tools", "tools")
-    program.until("25% searching")
-    program.press("rm -rf /\n")
-    program.press("\x03")
-    assert program.finish() == 130
-    assert "rm -rf" not in program.text
 
 
 @requirement("TOOL-44")
@@ -195,23 +168,19 @@ def test_found_code_is_asked_about_once_and_again_when_it_changes(make_tool: Mak
     assert "tools/greet/assistant_tool.py" in program.text
     program.press("\n")
     program.press("maybe\n")
-    program.until("Please type yes, always or no.")
-    program.press("yes\n")
-    program.until("[a] Greet")
-    program.press("d")
+    program.press_at("Please type yes, always or no.", "yes\n")
+    program.press_at("[a] Greet", "d")
     assert program.finish() == 3
 
     again = run("call", "greet", "name=Ada")
-    again.until("[a] Greet")
-    again.press("d")
+    again.press_at("[a] Greet", "d")
     again.finish()
     assert "Run it?" not in again.text
 
     (folder / "helper.py").write_text("# new")
     changed = run("call", "greet", "name=Ada")
     changed.until("has changed since you agreed")
-    changed.until("Run it?")
-    changed.press("no\n")
+    changed.press_at("Run it?", "no\n")
     assert changed.finish() == 2
     assert "you did not agree to run its code" in changed.text
 
@@ -228,14 +197,11 @@ def test_a_folder_of_found_tools_is_agreed_to_with_one_word(make_tool: MakeTool,
         assert f"tools/{name}/assistant_tool.py" in program.text
     program.press("\n")
     program.press("yes\n")
-    program.until("Please type all, one or no.")
-    program.press("all\n")
-    program.until("[a] Greet")
-    program.press("d")
+    program.press_at("Please type all, one or no.", "all\n")
+    program.press_at("[a] Greet", "d")
     program.finish()
     again = run("run", "x.nuwa")
-    again.until("[a] Greet")
-    again.press("d")
+    again.press_at("[a] Greet", "d")
     again.finish()
     assert "Run the code" not in again.text
 
@@ -247,10 +213,8 @@ def test_found_tools_can_still_be_asked_about_singly(make_tool: MakeTool, run: R
         make_tool(name, GREET, parameters=NAME, requireApproval=True)
     (tmp_path / "x.nuwa").write_text('CALL one { name: "Ada" }')
     program = run("run", "x.nuwa")
-    program.until("Run the code of all 2?")
-    program.press("one\n")
-    program.until("Run it?")
-    program.press("no\n")
+    program.press_at("Run the code of all 2?", "one\n")
+    program.press_at("Run it?", "no\n")
     assert program.finish() == 2
     assert "you did not agree to run its code" in program.text
 
@@ -258,12 +222,9 @@ def test_found_tools_can_still_be_asked_about_singly(make_tool: MakeTool, run: R
 def test_new_tool_asks_what_must_be_known(run: Run, tmp_path: Path) -> None:
     """Three questions, and a tool behind an approval."""
     program = run("new", "tool", "tidy_notes")
-    program.until("What does it do")
-    program.press("Tidies my notes.\n")
-    program.until("Does this one")
-    program.press("y\n")
-    program.until("Can what it does be undone")
-    program.press("no\n")
+    program.press_at("What does it do", "Tidies my notes.\n")
+    program.press_at("Does this one", "y\n")
+    program.press_at("Can what it does be undone", "no\n")
     assert program.finish() == 0
     manifest = json.loads((tmp_path / "tools/tidy_notes/assistant_tool.json").read_text())
     assert manifest["description"] == "Tidies my notes."

@@ -178,8 +178,7 @@ async def test_a_denial_can_give_a_reason(bench: Bench, terminal: Terminal) -> N
     """The assistant reads it, and can do better."""
     asking = await bench.asked()
     terminal.press("r")
-    await terminal.until("Your reason")
-    terminal.press("wrong folder\r")
+    await terminal.press_at("Your reason", "wrong folder\r")
     outcome = await asking
     assert "Their reason: wrong folder" in outcome.message
     await terminal.until("╰▸ Denied: wrong folder")
@@ -189,8 +188,7 @@ async def test_esc_in_a_line_goes_back_to_the_card(bench: Bench, terminal: Termi
     """Who changes their mind about a reason has not answered the card."""
     asking = await bench.asked()
     terminal.press("r")
-    await terminal.until("Your reason")
-    terminal.press("hm\x1b")
+    await terminal.press_at("Your reason", "hm\x1b")
     await terminal.until_menu(2)
     assert not asking.done()
     terminal.press("a")
@@ -201,18 +199,11 @@ async def test_esc_in_a_line_goes_back_to_the_card(bench: Bench, terminal: Termi
 async def test_edited_arguments_keep_their_types_and_are_what_runs(bench: Bench, terminal: Terminal) -> None:
     """`42` typed over a text is a text, over a number a number; and the assistant is told."""
     asking = await bench.asked(path="a.md", count=1)
-    terminal.press("e")
-    await terminal.until("Edit: path, count.")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("path=42\r")
-    await terminal.until('│ path: a.md → "42"')
-    await terminal.until("╰▸ Edit:")
-    terminal.press("count=42\r")
-    await terminal.until("│ count: 1 → 42")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("\r")
-    await terminal.until("[a] Allow (edited)")
-    terminal.press("a")
+    await terminal.press_for("e", "Edit: path, count.")
+    await terminal.press_at("╰▸ Edit:", "path=42\r", then='│ path: a.md → "42"')
+    await terminal.press_at("╰▸ Edit:", "count=42\r", then="│ count: 1 → 42")
+    await terminal.press_at("╰▸ Edit:", "\r")
+    await terminal.press_at("[a] Allow (edited)", "a")
     outcome = await asking
     assert bench.ran == [{"path": "42", "count": 42}]
     assert 'What ran: {"path":"42","count":42}' in outcome.message
@@ -224,15 +215,10 @@ async def test_a_value_can_be_edited_where_it_stands(bench: Bench, terminal: Ter
     """A name alone brings its value to the cursor: nobody should retype a long text to change its end."""
     asking = await bench.asked()
     terminal.press("e")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("path\r")
-    await terminal.until("╰▸ path = a.md")
-    terminal.press(".txt\r")
-    await terminal.until("a.md → a.md.txt")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("\r")
-    await terminal.until("(edited)")
-    terminal.press("a")
+    await terminal.press_at("╰▸ Edit:", "path\r")
+    await terminal.press_at("╰▸ path = a.md", ".txt\r", then="a.md → a.md.txt")
+    await terminal.press_at("╰▸ Edit:", "\r")
+    await terminal.press_at("(edited)", "a")
     await asking
     assert bench.ran == [{"path": "a.md.txt"}]
 
@@ -252,12 +238,8 @@ async def test_an_edit_that_does_not_fit_is_refused_in_words(
     """What a person types is checked like what a model sends, and nothing of it stays."""
     asking = await bench.asked()
     terminal.press("e")
-    await terminal.until("╰▸ Edit:")
-    terminal.press(f"{typed}\r")
-    await terminal.until(words)
-    await terminal.until("╰▸ Edit:")
-    terminal.press("\r")
-    await terminal.until("Nothing was changed.")
+    await terminal.press_at("╰▸ Edit:", f"{typed}\r", then=words)
+    await terminal.press_at("╰▸ Edit:", "\r", then="Nothing was changed.")
     await terminal.until_menu(2)
     terminal.press("a")
     await asking
@@ -270,15 +252,10 @@ async def test_a_secret_is_masked_wherever_it_could_be_read(terminal: Terminal) 
     bench.tool(parameters=(Parameter("token", "string", "A key.", secret=True),))
     asking = await bench.asked(token="hunter2")
     terminal.press("e")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("token\r")
-    await terminal.until("token =")
-    terminal.press("swordfish\r")
-    await terminal.until("token: •••••• → ••••••")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("\r")
-    await terminal.until("(edited)")
-    terminal.press("a")
+    await terminal.press_at("╰▸ Edit:", "token\r")
+    await terminal.press_at("token =", "swordfish\r", then="token: •••••• → ••••••")
+    await terminal.press_at("╰▸ Edit:", "\r")
+    await terminal.press_at("(edited)", "a")
     await asking
     assert bench.ran == [{"token": "swordfish"}]
     assert b"hunter2" not in terminal.raw
@@ -296,16 +273,13 @@ async def test_what_cannot_be_undone_wants_a_word(terminal: Terminal, effect: Ef
     bench.tool(effect=effect)
     asking = await bench.asked()
     assert "[a] Allow…" in terminal.text
-    terminal.press("a")
-    await terminal.until("Type allow and press Enter")
+    await terminal.press_for("a", "Type allow and press Enter")
     assert words in terminal.text
-    terminal.press("\r")
-    await terminal.until("the word allow was not typed")
+    await terminal.press_for("\r", "the word allow was not typed")
     await terminal.until_menu(2)
     assert bench.ran == []
     terminal.press("a")
-    await terminal.until("Type allow and press Enter")
-    terminal.press("allow\r")
+    await terminal.press_at("Type allow and press Enter", "allow\r")
     assert (await asking).kind == "succeeded"
 
 
@@ -358,8 +332,7 @@ async def test_cards_come_one_at_a_time_and_a_double_press_answers_only_one(benc
     shown = "one.md" if "one.md" in terminal.text else "two.md"
     assert terminal.text.count("Arguments:") == 1
     terminal.press("a")
-    await terminal.until("You chose: Allow")
-    terminal.press("a")
+    await terminal.press_at("You chose: Allow", "a")
     await terminal.until_menu(2)
     assert sum(call.done() for call in calls) == 1
     terminal.press("d")
@@ -431,10 +404,8 @@ async def test_the_preview_is_on_the_card_and_in_full_on_request(terminal: Termi
     assert "│       8 +Line 7" in terminal.lines
     assert "+Line 39" not in terminal.text
     assert "│   … 61 more lines: p shows them" in terminal.lines
-    terminal.press("p")
-    await terminal.until("+Line 39")
-    await terminal.until("[p] Show the change")
-    terminal.press("d")
+    await terminal.press_for("p", "+Line 39")
+    await terminal.press_at("[p] Show the change", "d")
     assert (await asking).kind == "denied"
     assert file.read_text().startswith("line 0")
 
@@ -447,8 +418,7 @@ async def test_a_card_that_is_asked_again_says_why(bench: Bench, terminal: Termi
     bench.registry.unregister("write_note")
     bench.tool(description="Writes another note.")
     assert tool.digest != bench.registry.lookup("write_note").digest
-    terminal.press("a")
-    await terminal.until("│ Asked again: the tool changed while the question waited.")
+    await terminal.press_for("a", "│ Asked again: the tool changed while the question waited.")
     await terminal.until_menu(2)
     terminal.press("d")
     assert (await asking).kind == "denied"
@@ -481,15 +451,11 @@ async def test_the_line_that_edits_a_value_marks_what_cannot_be_seen(bench: Benc
     hidden = "pay\u202egpj.exe\u200b"
     asking = await bench.asked(path=hidden)
     terminal.press("e")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("path\r")
-    await terminal.until("╰▸ path = pay‹U+202E›gpj.exe‹U+200B›")
+    await terminal.press_at("╰▸ Edit:", "path\r", then="╰▸ path = pay‹U+202E›gpj.exe‹U+200B›")
     terminal.press("\x1b[D\x7fX\r")  # one step left passes the whole mark, and what is erased is the letter before it
     await terminal.until("→ pay‹U+202E›gpj.exX‹U+200B›")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("\r")
-    await terminal.until("(edited)")
-    terminal.press("a")
+    await terminal.press_at("╰▸ Edit:", "\r")
+    await terminal.press_at("(edited)", "a")
     await asking
     assert bench.ran == [{"path": "pay\u202egpj.exX\u200b"}]
     assert "\u202e" not in terminal.raw.decode()
@@ -532,8 +498,7 @@ async def test_after_three_denials_in_a_row_a_key_denies_the_rest_of_the_script(
     for number in range(3):
         await terminal.until_menu(number + 1)
         assert "deny the rest" not in terminal.text
-        terminal.press("d")
-        await terminal.until("You chose: Deny", number + 1)
+        await terminal.press_for("d", "You chose: Deny", number + 1)
     await terminal.until("[n] deny the rest of the script")
     await terminal.until_menu(4)
     assert "You denied the last 3 calls" in terminal.text

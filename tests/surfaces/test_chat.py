@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from lastword.cli import run as run_command
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
-from surfaces.screens import Program, piped
+from surfaces.screens import Program, clean_environment
 from surfaces.windows import Browserless
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -90,13 +91,11 @@ def test_words_stream_under_a_prompt_that_says_whether_it_auto_approves(run: Run
     assert f"Model: {m.url} (LASTWORD_UPSTREAM)." in program.text
     assert "default, asks ▸" in program.text
     assert "This is preset default: asks before what needs approval." in program.text
-    program.say("Hello")
-    program.until("┃ Let me think about")
+    program.say("Hello", "┃ Let me think about")
     assert "Done." not in program.text
     gate.open()
     program.until("┃ Let me think about it. Done.")
-    program.say("/quit")
-    program.until("--session")
+    program.say("/quit", "--session")
     assert program.finish() == 0
 
 
@@ -105,47 +104,36 @@ def test_a_message_whose_turn_failed_is_there_again_and_enter_sends_it(run: Run,
     """The page has a button for it. Here it had to be typed again, or looked for in the history."""
     m = model([Fault("status", status=400, body=b"out of memory"), "Hello.", "Bye."])
     program = chat(run, m)
-    program.press("Say hello.\r")
-    program.until("out of memory")
+    program.press_for("Say hello.\r", "out of memory")
     program.until("Here is your message again")
-    program.until("asks ▸ Say hello.", 2)
-    program.press("\r")
-    program.until("┃ Hello.")
+    program.press_at("asks ▸ Say hello.", "\r", 2, then="┃ Hello.")
     program.until(READY, 3)
     assert program.lines[-1].endswith("▸"), "what was answered is not offered again"
     assert [told(m), len(m.requests)] == ["Say hello.", 2]
 
 
 @requirement("API-2")
-def test_a_card_is_answered_by_keys_and_enter_does_not_approve(run: Run, model: Model, tools: None, tmp_path: Path):
-    """In the middle of a conversation, where Enter has just been pressed to speak."""
-    m = model([ASK, "Ann has it."])
+def test_cards_in_a_conversation_are_denied_with_a_reason_closed_and_allowed_by_keys(
+    run: Run, model: Model, tools: None, tmp_path: Path
+):
+    """Where Enter has just been pressed to speak, it does not approve. The model reads why it was denied; closed is
+    neither yes nor no, and a line that says "not allowed" puts words into a person's mouth."""
+    m = model([ASK, "Then not.", ASK, "Then later.", ASK, "Ann has it."])
     program = chat(run, m)
     program.say("Send Ann 5.")
-    program.until(MENU)
-    program.press("\r")
-    program.until("Enter alone does not answer")
+    program.press_at(MENU, "r")
+    program.press_at("Your reason", "wrong Ann\r", then="┃ Then not.")
+    assert "Their reason: wrong Ann" in told(m)
+    program.say("Send Ann 5.")
+    program.press_at(MENU, "\x1b", 2, then="┃ Then later.")
+    assert "✗ send (closed): send was not run" in program.text
+    program.say("Send Ann 5.")
+    program.press_at(MENU, "\r", 3, then="Enter alone does not answer")
     assert not (tmp_path / "sent.txt").exists()
     program.press("x")
-    program.until("Listening again")
-    program.press("a")
-    program.until("┃ Ann has it.")
+    program.press_at("Listening again", "a", then="┃ Ann has it.")
     assert "✓ send (done): Sent 5 to Ann." in program.text
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
-
-
-def test_a_denial_with_a_reason_reaches_the_model(run: Run, model: Model, tools: None, tmp_path: Path):
-    """The reason is typed below the card, and the model reads it."""
-    m = model([ASK, "Then not."])
-    program = chat(run, m)
-    program.say("Send Ann 5.")
-    program.until(MENU)
-    program.press("r")
-    program.until("Your reason")
-    program.press("wrong Ann\r")
-    program.until("┃ Then not.")
-    assert "Their reason: wrong Ann" in told(m)
-    assert not (tmp_path / "sent.txt").exists()
 
 
 def test_progress_changes_in_place_and_ctrl_c_keeps_what_there_is(run: Run, model: Model, tools: None):
@@ -155,8 +143,7 @@ def test_progress_changes_in_place_and_ctrl_c_keeps_what_there_is(run: Run, mode
     program.say("Search.")
     program.until_changing(r"letters of \d+")
     assert program.text.count("letters of") == 1
-    program.press("\x03")
-    program.until("┃ At least 1990.")
+    program.press_for("\x03", "┃ At least 1990.")
     assert "Ctrl+C again stops the turn" in program.text
     assert "✗ search (cancelled)" in program.text
     assert "found it in 1990" in told(m)
@@ -169,12 +156,9 @@ def test_a_second_ctrl_c_stops_the_turn_and_the_chat_goes_on(run: Run, model: Mo
     program.say("Search.")
     program.until_changing(r"letters of \d+")
     program.press("\x03")
-    program.until("┃ Well,")
-    program.press("\x03")
-    program.until("Stopped. What was done is kept")
+    program.press_at("┃ Well,", "\x03", then="Stopped. What was done is kept")
     program.until("▸", times=2)
-    program.say("Hello.")
-    program.until("┃ Hello again.")
+    program.say("Hello.", "┃ Hello again.")
     assert "found it in 1990" in str(m.requests[-1]["messages"])
 
 
@@ -201,9 +185,7 @@ def test_a_narrow_and_a_wide_window_without_colour(run: Run, model: Model, tools
     program.say("Hi")
     program.until("▸", times=2)
     program.say("Send")
-    program.until(MENU)
-    program.press("d")
-    program.until("┃ Fine.")
+    program.press_at(MENU, "d", then="┃ Fine.")
     program.until(READY, times=3)
     golden, shown = GOLDEN / f"chat_{columns}.txt", re.sub(r":\d{5}/", ":00000/", program.text) + "\n"
     if os.environ.get("LASTWORD_WRITE_GOLDEN"):
@@ -220,13 +202,9 @@ def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
     (tmp_path / "lastword.toml").write_text('[preset.bold]\nauto_approve = true\nprotocol = "json"\n')
     m = model([ASK, "Ann has it."])
     program = chat(run, m, "--config", "lastword.toml")
-    program.say("/preset nonsense")
-    program.until("there is no preset nonsense")
-    program.say("/preset bold")
-    program.until("* preset bold: AUTO-APPROVES what tools allow; protocol json")
-    program.until("bold, AUTO-APPROVES ▸")
-    program.say("Send Ann 5.")
-    program.until("┃ Ann has it.")
+    program.say("/preset nonsense", "there is no preset nonsense")
+    program.say("/preset bold", "* preset bold: AUTO-APPROVES what tools allow; protocol json", "bold, AUTO-APPROVES ▸")
+    program.say("Send Ann 5.", "┃ Ann has it.")
     assert "auto-approved by the preset bold" in program.text
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
 
@@ -235,22 +213,14 @@ def test_commands_say_what_there_is(run: Run, model: Model, tools: None):
     """Tools, state, runs, help: without the model."""
     m = model([request("send", to="Ann")])
     program = chat(run, m)
-    program.say("/tools")
-    program.until("send to amount")
-    program.say("/state")
-    program.until("No state information available.")
-    program.say("/runs")
-    program.until("Nothing was called in this session yet.")
-    program.say("/undo")
-    program.until("no call of this session has changed a file")
-    program.say("/resolve x")
-    program.until("say which call and what to do about it")
-    program.say("/resolve x again")
-    program.until("running it again takes the name of its tool as well")
-    program.say("/stop")
-    program.until("Nothing waited")
-    program.say("/help")
-    program.until("what was called and run in this session")
+    program.say("/tools", "send to amount")
+    program.say("/state", "No state information available.")
+    program.say("/runs", "Nothing was called in this session yet.")
+    program.say("/undo", "no call of this session has changed a file")
+    program.say("/resolve x", "say which call and what to do about it")
+    program.say("/resolve x again", "running it again takes the name of its tool as well")
+    program.say("/stop", "Nothing waited")
+    program.say("/help", "what was called and run in this session")
     assert m.requests == []
 
 
@@ -259,32 +229,23 @@ def test_tab_completes_and_history_outlives_the_program(run: Run, model: Model, 
     m = model(lambda body: "I heard.")
     program = chat(run, m)
     program.press("/too\t")
-    program.until("▸ /tools")
-    program.press("\x15/send to=x am\t")
-    program.until("/send to=x amount=")
-    program.press("\x15remember this\r")
-    program.until("I heard.")
-    program.leave()
-    assert program.finish() == 0
+    program.press_at("▸ /tools", "\x15/send to=x am\t")
+    program.press_at("/send to=x amount=", "\x15remember this\r", then="I heard.")
+    assert program.leave() == 0
     history = tmp_path / ".data" / "lastword" / "chat_history"
     assert history.stat().st_mode & 0o777 == 0o600
     program = chat(run, m)
-    program.press("\x1b[A")
-    program.until("▸ remember this")
+    program.press_for("\x1b[A", "▸ remember this")
 
 
 def test_ctrl_c_at_the_prompt_empties_the_line_and_says_how_to_leave(run: Run, model: Model, tools: None):
     """As in a shell; nobody is caught in here, and nobody leaves by a key meant for something else."""
     program = chat(run, model([]))
     program.press("not this")
-    program.until("▸ not this")
-    program.press("\x03")
-    program.until(READY, times=2)
-    program.press("\x03")
-    program.until("Ctrl+D leaves.")
+    program.press_at("▸ not this", "\x03")
+    program.press_at(READY, "\x03", 2, then="Ctrl+D leaves.")
     program.until(READY, times=3)
-    program.leave()
-    assert program.finish() == 0
+    assert program.leave() == 0
 
 
 @requirement("API-42")
@@ -292,13 +253,10 @@ def test_a_killed_chat_asks_its_card_again(run: Run, model: Model, tools: None, 
     """The window was closed while a card waited. Coming back to the session asks it, and it runs once."""
     m = model([ASK, "Ann has it."])
     program = chat(run, m, "--session", "kept")
-    program.say("Send Ann 5.")
-    program.until(MENU)
+    program.say("Send Ann 5.", MENU)
     program._child.kill(signal.SIGKILL)
     program = run("chat", "--tools", "tools", "--session", "kept", LASTWORD_UPSTREAM=m.url)
-    program.until(MENU)
-    program.press("a")
-    program.until("┃ Ann has it.")
+    program.press_at(MENU, "a", then="┃ Ann has it.")
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
     assert len(m.requests) == 2
 
@@ -309,9 +267,7 @@ def test_the_flat_mode_has_no_codes_and_is_answered_with_words(run: Run, model: 
     program = chat(run, m, "--plain")
     program.until("preset default: asks before what needs approval")
     program.say("Send Ann 5.")
-    program.until("Type one of these and press Enter: allow")
-    program.press("allow\r")
-    program.until("The assistant says:")
+    program.press_at("Type one of these and press Enter: allow", "allow\r", then="The assistant says:")
     program.until("Ann has it.")
     assert b"\x1b" not in program.raw
     program.say("/quit")
@@ -324,11 +280,9 @@ def test_a_multi_line_script_can_be_pasted(run: Run, tools: None, tmp_path: Path
     program.until(READY)
     assert "The rehearsal model" in program.text
     script = 'LET r = CALL send { to: "Ann", amount: 1 }\nPRINT("╭─ card\\n╰▸ [a] Allow")\nPRINT(r.message)'
-    program.press(f"\x1b[200~{script}\x1b[201~\r")
-    program.until(MENU)
+    program.press_for(f"\x1b[200~{script}\x1b[201~\r", MENU)
     assert "line 1 of the script" in program.text
-    program.press("a")
-    program.until("┃ Rehearsal model: The script ended: done.")
+    program.press_for("a", "┃ Rehearsal model: The script ended: done.")
     assert "┊ Sent 1 to Ann." in program.text
     assert "┊ ╭─ card\n┊ ╰▸ [a] Allow" in program.text  # what a script prints cannot pass for a card
 
@@ -339,22 +293,14 @@ def test_the_tour_on_a_real_screen(run: Run):
     program = run("chat", lines=40)
     program.until("Type tour")
     program.until(READY)
-    program.say("tour")
-    program.until("1 of 3")
-    program.say("next")
-    program.until(MENU)
+    program.say("tour", "1 of 3")
+    program.say("next", MENU)
     assert "+Somebody read this before it was written." in program.text
-    program.press("a")
-    program.until("2 of 3")
-    program.say("next")
-    program.until("Send Postcard")
-    program.until("[a] Allow…")
-    program.press("d")
-    program.until("3 of 3")
-    program.say("/undo")
-    program.until("Took back tour_note: note.md is as it was before.")
-    program.say("next")
-    program.until("That was the tour.")
+    program.press_for("a", "2 of 3")
+    program.say("next", "Send Postcard")
+    program.press_at("[a] Allow…", "d", then="3 of 3")
+    program.say("/undo", "Took back tour_note: note.md is as it was before.")
+    program.say("next", "That was the tour.")
 
 
 def test_what_another_window_takes_back_is_said_here_and_not_twice_there(run: Run):
@@ -364,31 +310,16 @@ def test_what_another_window_takes_back_is_said_here_and_not_twice_there(run: Ru
     program.until(READY)
     other = run("chat", "--attach", lines=50)
     other.until("Joined the conversation")
-    program.say("tour")
-    program.until("1 of 3")
+    program.say("tour", "1 of 3")
     program.say("next")
-    program.until(MENU)
-    program.press("a")
-    program.until("2 of 3")
+    program.press_at(MENU, "a", then="2 of 3")
     other.until("To take it back: /undo")
     other.until("2 of 3")
     other.until(READY)
-    other.say("/undo")
-    other.until("Took back tour_note: note.md is as it was before.")
+    other.say("/undo", "Took back tour_note: note.md is as it was before.")
     program.until("taken back by the terminal. As before: note.md.")
-    other.say("/runs")
-    other.until("undone by")
+    other.say("/runs", "undone by")
     assert "taken back by" not in other.text
-
-
-def test_a_card_that_was_closed_is_not_said_to_be_forbidden(run: Run, model: Model, tools: None):
-    """Closed is neither yes nor no, and a line that says "not allowed" puts words into a person's mouth."""
-    program = chat(run, model([ASK, "Then later."]))
-    program.say("Send Ann 5.")
-    program.until(MENU)
-    program.press("\x1b")
-    program.until("┃ Then later.")
-    assert "✗ send (closed): send was not run" in program.text
 
 
 def test_the_page_says_which_model_answers_and_does_not_point_at_itself(run: Run):
@@ -432,8 +363,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     program.until("You, in another window ▸ Hi")
     program.until("┃ Hello from the model.\n(No tool was used for this answer.)\ndefault, asks ▸")
     assert program.text.count(READY) == 1  # the prompt made room for it, and came back
-    program.leave()
-    assert program.finish() == 0
+    assert program.leave() == 0
 
 
 def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp_path: Path):
@@ -446,13 +376,10 @@ def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp
     program = run("chat", "--server", found[0], "--tools", "tools")
     program.until(READY)
     program.say("Send Ann 5.")
-    program.until(MENU)
-    program.press("a")
-    program.until("┃ Ann has it.")
+    program.press_at(MENU, "a", then="┃ Ann has it.")
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
     program.until(READY)
-    program.say("/tokens")
-    program.until("20 tokens for the last answer that was counted, 20 for the only answer.")
+    program.say("/tokens", "20 tokens for the last answer that was counted, 20 for the only answer.")
 
 
 @pytest.mark.parametrize(
@@ -465,33 +392,34 @@ def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp
         (["--tools", "nowhere"], "nowhere"),
     ],
 )
-def test_what_cannot_begin_is_said_in_words(tmp_path: Path, arguments: list[str], words: str):
+def test_what_cannot_begin_is_said_in_words(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+):
     """No traceback, and the place that has to be changed."""
-    done = piped("chat", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    for name, value in clean_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert run_command(["chat", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
 
 
 def test_conversations_in_a_terminal(run: Run, model: Model, tools: None):
     """The same list as on the page: a new one begins empty, and the old one comes back."""
     program = chat(run, model(["Hello Ann.", "Hello Bob."]), "--session", "ann")
-    program.say("I am Ann")
-    program.until("┃ Hello Ann.")
-    program.say("/new")
-    program.until("A new conversation.")
-    program.say("I am Bob")
-    program.until("┃ Hello Bob.")
-    program.say("/conversations ann")
-    program.until("  ann  I am Ann")
-    program.say("/open ann")
-    program.until("This is conversation ann.")
-    program.say("/open nowhere")
-    program.until("there is no such conversation")
-    program.say("/open")
-    program.until("say which conversation")
-    program.leave()
-    assert program.finish() == 0
+    program.say("I am Ann", "┃ Hello Ann.")
+    program.say("/new", "A new conversation.")
+    program.say("I am Bob", "┃ Hello Bob.")
+    program.say("/conversations ann", "  ann  I am Ann")
+    program.say("/open ann", "This is conversation ann.")
+    program.say("/open nowhere", "there is no such conversation")
+    program.say("/open", "say which conversation")
+    assert program.leave() == 0
 
 
 def test_a_mistyped_session_is_refused_and_a_new_name_is_said_to_be_new(run: Run, model: Model, tools: None):
@@ -499,10 +427,8 @@ def test_a_mistyped_session_is_refused_and_a_new_name_is_said_to_be_new(run: Run
     m = model(["Noted."])
     program = chat(run, m, "--session", "holidays")
     program.until("There was no session holidays: it begins now.")
-    program.say("Remember this.")
-    program.until("┃ Noted.")
-    program.leave()
-    assert program.finish() == 0
+    program.say("Remember this.", "┃ Noted.")
+    assert program.leave() == 0
     program = run("chat", "--tools", "tools", "--session", "holiday", LASTWORD_UPSTREAM=m.url)
     program.until("there is no session holiday")
     program.until("did you mean holidays?")

@@ -4,7 +4,6 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from playwright.sync_api import expect
 import lastword
 from lastword.testing.scripted import ScriptedModel
 from requirements import requirement
-from surfaces.conftest import MakeTool, Run
+from surfaces.conftest import Houses, MakeTool, Run
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
 )
 
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,16 +62,10 @@ def add_tools(registry: lastword.ToolRegistry) -> None:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path).open()
+def house(houses: Houses) -> House:
+    house = houses()
     add_tools(house.session.registry)
-    yield house
-    house.close()
-
-
-@pytest.fixture
-def window(house: House) -> Browserless:
-    return Browserless(house.address).enter(house.key())
+    return house
 
 
 def path_of(call_id: str, digest: str) -> str:
@@ -188,9 +180,8 @@ def test_the_page_draws_images_and_offers_files(house, windows, scheme, tmp_path
 
 @needs_chromium
 @requirement("TOOL-64")
-def test_nothing_that_lies_about_its_type_is_drawn_or_run(house, windows):
+def test_nothing_that_lies_about_its_type_is_drawn_or_run(house, page):
     """A tool may pass on what a stranger wrote. The page shows a name, a type and a size."""
-    page = windows(house.key())
     house.call("lie").result(PATIENCE_SECONDS)
     expect(page.locator(".content")).to_have_count(4)
     expect(page.locator(".content img")).to_have_count(0)
@@ -228,8 +219,7 @@ def test_the_chat_names_what_a_call_returned_and_says_how_to_keep_it(run: Run, m
     with ScriptedModel([json.dumps({"tool_request": {"name": "draw", "arguments": {}}}), "Look."]) as model:
         program = run("chat", "--tools", "tools", LASTWORD_UPSTREAM=model.url)
         program.until("▸")
-        program.say("Draw.")
-        program.until("┃ Look.")
+        program.say("Draw.", "┃ Look.")
         assert "✓ draw (done): Drawn." in program.text
         assert "┊ image a.png, image/png, 3 KB: Sales by month" in program.text
         named = re.search(r"To keep: lastword show (\w+) --save DIR", program.text)

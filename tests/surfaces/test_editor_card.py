@@ -127,8 +127,7 @@ async def test_a_batch_names_every_file_and_folds_the_lines(terminal: Terminal, 
         "│   … 117 more lines: p shows them",
     ]
     assert "│ ▌ 5 files, 61 lines added, 63 removed." in terminal.lines
-    terminal.press("p")
-    await terminal.until("+Line 59")
+    await terminal.press_for("p", "+Line 59")
     await terminal.until_menu()
     terminal.press("d")
     assert (await asking).kind == "denied"
@@ -145,8 +144,7 @@ async def test_more_files_than_anybody_reads_are_counted(terminal: Terminal, fol
     await terminal.until_menu()
     assert "│   … and 3 more files" in terminal.lines
     assert "create 4.txt" not in terminal.text
-    terminal.press("p")
-    await terminal.until("create 4.txt")
+    await terminal.press_for("p", "create 4.txt")
     await terminal.until_menu()
     terminal.press("d")
     await asking
@@ -161,8 +159,7 @@ async def test_a_file_that_changes_while_its_card_waits_is_asked_about_again_wit
     asking = desk.ask("replace_text", path="notes.txt", old="two", new="2")
     await terminal.until_menu()
     (folder / "notes.txt").write_text("zero\none\ntwo\n")
-    terminal.press("a")
-    await terminal.until("│ Asked again: notes.txt changed while the question waited.")
+    await terminal.press_for("a", "│ Asked again: notes.txt changed while the question waited.")
     await terminal.until_menu(times=2)
     assert "│   1 1  zero" in terminal.lines
     terminal.press("a")
@@ -276,8 +273,7 @@ def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: P
     program.say("Rename folder_of to place_of.")
     for number, path in enumerate(uses, 1):
         program.until(f"│ ▌ Change {path}")
-        program.until("[Esc] close", times=number)
-        program.press("d" if path == DENIED else "a")
+        program.press_at("[Esc] close", "d" if path == DENIED else "a", number)
     program.until("Renamed where I was allowed to.")
     assert texts(copy)[DENIED] == before[DENIED]
     for number in range(1, len(uses)):

@@ -96,8 +96,7 @@ async def test_what_is_folded_can_be_seen_whole(terminal: Terminal) -> None:
     asking = Puppet(terminal, {"message": "m" * 700}).ask(text="\n".join(f"row {n}" for n in range(30)))
     await terminal.until("[v] show all")
     assert "row 20" not in terminal.text
-    terminal.press("v")
-    await terminal.until("row 29")
+    await terminal.press_for("v", "row 29")
     await terminal.until_menu()
     assert terminal.raw.count(b"m") > 1300
     await deny(terminal, asking)

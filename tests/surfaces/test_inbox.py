@@ -13,11 +13,7 @@ from requirements import requirement
 from surfaces.askers import Asker
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_pictures import AXE, SIZES
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, settled
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
 
 NAMES = ("mailer", "backup", "research", "clerk")
 ARMED = ".pane .card[data-armed=true]"

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -38,18 +37,6 @@ class Neighbour:
         call = asyncio.run_coroutine_threadsafe(self.session.call(tool, arguments), self.house.loop)
         self.house.do(until_pending(self.session, before + 1))
         return call
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path).open()
-    yield house
-    house.close()
-
-
-@pytest.fixture
-def window(house: House) -> Browserless:
-    return Browserless(house.address).enter(house.key())
 
 
 @pytest.fixture
@@ -305,29 +292,26 @@ def test_a_program_passes_for_nothing_that_it_is_not(name, words):
     assert called(name, "abcdef0123", "s12345678") == words
 
 
-def test_programs_of_the_same_name_are_told_apart(tmp_path):
+def test_programs_of_the_same_name_are_told_apart(tmp_path, houses):
     """Two that call themselves the same are two in the list and in its filter, and it is said that there are two."""
     store = f"sqlite:///{tmp_path}/journal.db"
-    house = House(tmp_path, lastword.open_journal(store).store).open()
-    try:
-        first, second = (Neighbour(house, tmp_path / "done", lastword.open_journal(store)) for _ in range(2))
-        calls = [first.ask("look_up", word="one")]
-        window = Browserless(house.address).enter(house.key())
-        [alone] = entries(window, 1)
-        assert "of this name" not in alone["program"]
-        calls += [second.ask("look_up", word="two"), second.ask("look_up", word="three")]
-        found = entries(window, 3)
-        programs = {entry["summary"]: entry["program"] for entry in found}
-        assert programs["word: two"] == programs["word: three"] != programs["word: one"]
-        assert all(f"{alone['program']} (one of 2 of this name: " in program for program in programs.values())
-        for entry in found:
-            window.post("/page/answer", {**seen(entry), "action": "deny"})
-        assert {call.result(PATIENCE_SECONDS).kind for call in calls} == {"denied"}
-        for neighbour in (first, second):
-            house.do(neighbour.session.close())
-            house.do(neighbour.session.journal.close())
-    finally:
-        house.close()
+    house = houses(store=lastword.open_journal(store).store)
+    first, second = (Neighbour(house, tmp_path / "done", lastword.open_journal(store)) for _ in range(2))
+    calls = [first.ask("look_up", word="one")]
+    window = Browserless(house.address).enter(house.key())
+    [alone] = entries(window, 1)
+    assert "of this name" not in alone["program"]
+    calls += [second.ask("look_up", word="two"), second.ask("look_up", word="three")]
+    found = entries(window, 3)
+    programs = {entry["summary"]: entry["program"] for entry in found}
+    assert programs["word: two"] == programs["word: three"] != programs["word: one"]
+    assert all(f"{alone['program']} (one of 2 of this name: " in program for program in programs.values())
+    for entry in found:
+        window.post("/page/answer", {**seen(entry), "action": "deny"})
+    assert {call.result(PATIENCE_SECONDS).kind for call in calls} == {"denied"}
+    for neighbour in (first, second):
+        house.do(neighbour.session.close())
+        house.do(neighbour.session.journal.close())
 
 
 def test_a_card_that_nobody_answered_in_time_is_told_from_one_that_was_given_up(house, window, tmp_path):
@@ -450,49 +434,43 @@ def test_no_more_is_kept_of_what_was_missed_than_somebody_looks_through():
 
 
 @requirement("TEAM-3")
-def test_a_page_neither_shows_nor_answers_what_is_another_persons(tmp_path):
+def test_a_page_neither_shows_nor_answers_what_is_another_persons(tmp_path, houses):
     """Two people share a memory. What a request claims about whose a card is counts for nothing: the record does."""
-    house = House(tmp_path, people=People("bob")).open()
-    try:
-        window = Browserless(house.address).enter(house.key())
-        hers = Neighbour(house, tmp_path / "done", Journal(house.store, people=People("ann")), id="hers")
-        everybodys = Neighbour(house, tmp_path / "done", Journal(house.store))
-        call = hers.ask("add_note", page="diary", text="private")
-        everybodys.ask("look_up", word="milk")
-        [shown] = entries(window, 1)
-        assert shown["tool"] == "look_up", "what has no name is everybody's, as before"
-        [facts] = [one for one in house.do(house.session.journal.waiting()) if one.get("principal") == "ann"]
-        card = {"call_id": facts["call_id"], "digest": facts["digest"]}
-        query = f"call_id={facts['call_id']}&digest={facts['digest']}"
-        assert window.get(f"/page/card?{query}")[0] == 409
-        assert window.get(f"/page/question?{query}")[0] == 409
-        for body in ({"action": "allow"}, {"action": "deny"}):
-            assert window.post("/page/answer", card | body)[1]["error"]["code"] == "not_waiting"
-            answered = window.post("/page/answers", {"cards": [card]} | body)[1]["results"]
-            assert [result["code"] for result in answered] == ["not_waiting"]
-        for claim in ({"principal": "ann"}, {"by": {"kind": "person", "principal": "ann"}}):
-            assert window.post("/page/answer", card | {"action": "allow"} | claim)[0] in (400, 409)
-        for path in ("/page/timeline?session=hers", "/page/export?session=hers"):
-            assert window.get(path)[1]["error"]["code"] == "unknown_session"
-        assert window.post("/page/open", {"id": "hers"})[0] == 404
-        assert house.do(house.store.read(kind="answered")) == []
-        assert not call.done()
-    finally:
-        house.close()
+    house = houses(people=People("bob"))
+    window = Browserless(house.address).enter(house.key())
+    hers = Neighbour(house, tmp_path / "done", Journal(house.store, people=People("ann")), id="hers")
+    everybodys = Neighbour(house, tmp_path / "done", Journal(house.store))
+    call = hers.ask("add_note", page="diary", text="private")
+    everybodys.ask("look_up", word="milk")
+    [shown] = entries(window, 1)
+    assert shown["tool"] == "look_up", "what has no name is everybody's, as before"
+    [facts] = [one for one in house.do(house.session.journal.waiting()) if one.get("principal") == "ann"]
+    card = {"call_id": facts["call_id"], "digest": facts["digest"]}
+    query = f"call_id={facts['call_id']}&digest={facts['digest']}"
+    assert window.get(f"/page/card?{query}")[0] == 409
+    assert window.get(f"/page/question?{query}")[0] == 409
+    for body in ({"action": "allow"}, {"action": "deny"}):
+        assert window.post("/page/answer", card | body)[1]["error"]["code"] == "not_waiting"
+        answered = window.post("/page/answers", {"cards": [card]} | body)[1]["results"]
+        assert [result["code"] for result in answered] == ["not_waiting"]
+    for claim in ({"principal": "ann"}, {"by": {"kind": "person", "principal": "ann"}}):
+        assert window.post("/page/answer", card | {"action": "allow"} | claim)[0] in (400, 409)
+    for path in ("/page/timeline?session=hers", "/page/export?session=hers"):
+        assert window.get(path)[1]["error"]["code"] == "unknown_session"
+    assert window.post("/page/open", {"id": "hers"})[0] == 404
+    assert house.do(house.store.read(kind="answered")) == []
+    assert not call.done()
 
 
 @requirement("TEAM-3")
-def test_a_page_answers_for_its_person(tmp_path):
+def test_a_page_answers_for_its_person(tmp_path, houses):
     """Of another program of hers, and of one for whom she was named."""
-    house = House(tmp_path, people=People("ann", {"ann": ("cid",)})).open()
-    try:
-        window = Browserless(house.address).enter(house.key())
-        for who in ("ann", "cid"):
-            theirs = Neighbour(house, tmp_path / "done", Journal(house.store, people=People(who, {"ann": ("cid",)})))
-            call = theirs.ask("add_note", page=who, text="for the team")
-            [shown] = entries(window, 1)
-            look(window, shown)
-            assert window.post("/page/answer", {**seen(shown), "action": "allow"})[0] == 200
-            assert call.result(PATIENCE_SECONDS).success
-    finally:
-        house.close()
+    house = houses(people=People("ann", {"ann": ("cid",)}))
+    window = Browserless(house.address).enter(house.key())
+    for who in ("ann", "cid"):
+        theirs = Neighbour(house, tmp_path / "done", Journal(house.store, people=People(who, {"ann": ("cid",)})))
+        call = theirs.ask("add_note", page=who, text="for the team")
+        [shown] = entries(window, 1)
+        look(window, shown)
+        assert window.post("/page/answer", {**seen(shown), "action": "allow"})[0] == 200
+        assert call.result(PATIENCE_SECONDS).success

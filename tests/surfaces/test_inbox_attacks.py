@@ -15,13 +15,10 @@ from surfaces.test_chat import READY
 from surfaces.test_inbox import ROW, calls_of, street, tab_to, to_inbox, wait_until_armed
 from surfaces.test_page_pictures import SIZES
 from surfaces.test_together import attach, key_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, settled
+from surfaces.windows import PATIENCE_SECONDS, Browserless, settled
 
 __all__ = ["street"]
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 # A notification is the system's, and a page cannot look at those that it made: they are written down on the way.
 NOTICES = """
@@ -307,11 +304,9 @@ def test_two_windows_and_a_terminal_are_in_step(run: Run, windows, tmp_path):
         page.locator(".pane").get_by_role("button", name="Allow").click()
         assert asker.next_end() == ("look_up", {"word": "w1"}, "succeeded")
         expect(other.locator(ROW, has_text="w1")).to_contain_text("allowed by you")
-        joined.press("/inbox all\r")
-        joined.until("word: w3")
+        joined.press_for("/inbox all\r", "word: w3")
         assert "word: w1" not in joined.text
-        joined.press("/deny 1 not now\r")
-        joined.until("1 denied.")
+        joined.press_for("/deny 1 not now\r", "1 denied.")
         assert asker.next_end() == ("look_up", {"word": "w0"}, "denied")
         for window in (page, other):
             expect(window.locator(ROW, has_text="w0")).to_contain_text("denied by the terminal: “not now”")

@@ -13,11 +13,10 @@ from lastword.call import Limits
 from lastword.journal import Journal
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_pictures import PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, settled
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
 
 __all__ = ["browser"]
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Numbers of processes and ids of sessions are others every time.

@@ -1,7 +1,7 @@
 """Choosing a model on the page: tried at once, asked from then on, kept, and its key seen by nobody."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,29 +9,23 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from lastword import Session, ToolRegistry
 from lastword.errors import ConfigError
 from lastword.store import MemoryStore
 from lastword.talk import KeptModel, keep_model, read_kept_model
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
+from lastword.web.assistant import tool_entries
 from requirements import requirement
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+from surfaces.conftest import Houses
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House
 
 KEY = "sk-nobody-sees-this"
 TIME = '{"tool_request": {"name": "get_time", "arguments": {"city": "Lisbon"}}}'
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path, MemoryStore(), model_file=tmp_path / "kept" / "model.json").open()
-    yield house
-    house.close()
-
-
-@pytest.fixture
-def window(house: House) -> Browserless:
-    return Browserless(house.address).enter(house.key())
+def house(houses: Houses, tmp_path: Path) -> House:
+    return houses(store=MemoryStore(), model_file=tmp_path / "kept" / "model.json")
 
 
 def choose(window: Browserless, address: str, **more: str) -> tuple[int, Any]:
@@ -232,16 +226,13 @@ def test_one_model_is_tried_at_a_time(house, window):
             assert first.result(PATIENCE_SECONDS)[0] == 200
 
 
-def test_where_the_configuration_names_a_model_none_can_be_chosen(tmp_path):
+def test_where_the_configuration_names_a_model_none_can_be_chosen(houses):
     """What was kept would never be asked, and the page would have promised it."""
-    house = House(tmp_path).open()
-    try:
-        window = Browserless(house.address).enter(house.key())
-        assert window.get("/page/state")[1]["settings"]["can_choose_model"] is False
-        status, answer = choose(window, "http://127.0.0.1:9/v1")
-        assert (status, answer["error"]["code"]) == (409, "configured")
-    finally:
-        house.close()
+    house = houses()
+    window = Browserless(house.address).enter(house.key())
+    assert window.get("/page/state")[1]["settings"]["can_choose_model"] is False
+    status, answer = choose(window, "http://127.0.0.1:9/v1")
+    assert (status, answer["error"]["code"]) == (409, "configured")
 
 
 @requirement("API-52")
@@ -272,10 +263,8 @@ def test_a_kept_model_that_others_could_have_touched_is_refused(tmp_path):
         read_kept_model(link)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-def test_the_form_says_what_is_wrong_and_then_what_the_model_can_do(house, windows):
+def test_the_form_says_what_is_wrong_and_then_what_the_model_can_do(page):
     """By hand: a typing mistake, and then the right address. The key is gone from the form once it is kept."""
-    page = windows(house.key())
     page.get_by_role("link", name="Settings").or_(page.get_by_role("button", name="Settings")).first.click()
     address, key = page.get_by_label("Address of a model's server"), page.get_by_label("Key, if the server wants one")
     with ScriptedModel(lambda body: [TIME[:9], TIME[9:]], owned_by="llamacpp", context=4096, key=KEY) as model:
@@ -290,3 +279,18 @@ def test_the_form_says_what_is_wrong_and_then_what_the_model_can_do(house, windo
     expect(key).to_have_value("")
     expect(page.get_by_role("main")).to_contain_text(f"Model: {model.url} (chosen on the page).")
     assert KEY not in page.content()
+
+
+@requirement("RULE-9")
+@pytest.mark.parametrize(("key", "said"), [(False, (False, False)), ("exact", (False, True)), (True, (True, True))])
+def test_a_tool_is_not_said_to_ask_always_where_a_grant_may_answer(key: Any, said: tuple[bool, bool]):
+    """By a preset, by a grant or a rule: a page that knows one key only would promise questions that do not come."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve=key)
+    def pay(amount: float) -> str:
+        """Pay."""
+        return "paid"
+
+    (entry,) = tool_entries(Session(registry))
+    assert (entry.auto_approve, entry.grantable) == said

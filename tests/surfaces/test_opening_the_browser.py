@@ -96,6 +96,5 @@ def test_without_a_browser_the_address_is_pointed_at_and_the_server_stays(
     program = run("up", "--port", "0", "--open", columns=150)
     program.until("no browser could be opened from here")
     program.until("asks ▸")
-    program.leave()
-    assert program.finish() == 0
+    assert program.leave() == 0
     assert not (tmp_path / "ran").exists()

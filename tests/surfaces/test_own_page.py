@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS
+from surfaces.windows import CHROMIUM
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_page"
 HOME = "http://127.0.0.1"
@@ -26,7 +26,6 @@ STOCK = {"tool": "set_stock", "arguments": {"item": "lamp", "count": 9}}
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
 )
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 @pytest.fixture

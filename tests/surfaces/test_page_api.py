@@ -21,21 +21,16 @@ from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House, tool
 from surfaces.windows import told as fields_told
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path).open()
-    yield house
-    house.close()
-
-
-@pytest.fixture
-def window(house):
-    return Browserless(house.address).enter(house.key())
-
-
 def card_in(window):
     """The first card that waits, as a window sees it."""
     return next(item for item in window.get("/page/state")[1]["items"] if item["kind"] == "call" and item["card"])
+
+
+def asked(house, window, tool, **arguments):
+    """A call that waits for its card, and the card."""
+    call = house.call(tool, **arguments)
+    house.waiting()
+    return call, card_in(window)
 
 
 def answer(window, item, action="allow", **more):
@@ -64,9 +59,7 @@ def test_without_the_cookie_nothing_can_be_read(house, path):
 )
 def test_nothing_can_be_changed_without_the_token(house, window, path):
     """The cookie alone is what a forged form would carry."""
-    call = house.call("publish", version="1", index="test")
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "publish", version="1", index="test")
     body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": "allow"}
     window.token = ""
     assert window.post(f"/page/{path}", body)[0] == 403
@@ -115,16 +108,13 @@ def test_the_cookie_cannot_be_read_by_scripts_nor_sent_by_other_sites(house):
     ("host", "is_secure"),
     [("desk.example", True), ("desk.example:8443", True), ("localhost", False), ("127.0.0.1:8811", False)],
 )
-def test_a_cookie_that_came_through_a_proxy_goes_by_tls_alone(tmp_path, host, is_secure):
+def test_a_cookie_that_came_through_a_proxy_goes_by_tls_alone(host, is_secure, houses):
     """Found by trying it: through nginx the cookie came without Secure, and a plain link would have sent it bare."""
-    house = House(tmp_path, hosts=("desk.example",)).open()
-    try:
-        path = house.key().removeprefix(house.address)
-        status, headers, _ = Browserless(house.address).raw("GET", path, headers={"Host": host})
-        assert status == 303
-        assert ("Secure" in headers["set-cookie"].split("; ")) is is_secure
-    finally:
-        house.close()
+    house = houses(hosts=("desk.example",))
+    path = house.key().removeprefix(house.address)
+    status, headers, _ = Browserless(house.address).raw("GET", path, headers={"Host": host})
+    assert status == 303
+    assert ("Secure" in headers["set-cookie"].split("; ")) is is_secure
 
 
 @requirement("API-52")
@@ -204,20 +194,17 @@ def test_only_built_files_are_served(window, path):
 
 
 @requirement("API-54")
-def test_neither_keys_nor_cookies_are_in_the_store(tmp_path):
+def test_neither_keys_nor_cookies_are_in_the_store(houses):
     """A stolen copy of the memory opens no window."""
     store = MemoryStore()
-    house = House(tmp_path, store).open()
-    try:
-        key = house.key()
-        window = Browserless(house.address).enter(key)
-        kept = b"".join(record.data or b"" for record in house.do(store.read()))
-        kept += b"".join(record.subject.encode() for record in house.do(store.read()))
-        assert key.partition("=")[2].encode() not in kept
-        assert window.cookie.partition("=")[2].encode() not in kept
-        assert window.token.encode() not in kept
-    finally:
-        house.close()
+    house = houses(store=store)
+    key = house.key()
+    window = Browserless(house.address).enter(key)
+    kept = b"".join(record.data or b"" for record in house.do(store.read()))
+    kept += b"".join(record.subject.encode() for record in house.do(store.read()))
+    assert key.partition("=")[2].encode() not in kept
+    assert window.cookie.partition("=")[2].encode() not in kept
+    assert window.token.encode() not in kept
 
 
 def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
@@ -300,9 +287,7 @@ def next_item(following):
 )
 def test_an_irreversible_call_is_not_allowed_without_the_second_act(house, window, given, code, param):
     """Our page would not send it, so it is not our page, or it is broken."""
-    call = house.call("publish", version="1.4.0", index="x" * 60_000)
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "publish", version="1.4.0", index="x" * 60_000)
     assert item["card"]["must_open"] == ["argument index"]
     status, body = answer(window, item, **given)
     assert (status, body["error"]["code"], body["error"]["param"]) == (400, code, param)
@@ -315,9 +300,7 @@ def test_an_irreversible_call_is_not_allowed_without_the_second_act(house, windo
 @requirement("TOOL-6", "TOOL-55")
 def test_a_call_that_does_not_say_whether_it_can_be_undone_takes_the_second_act_too(house, window):
     """Unsaid counts as irreversible: otherwise an author who forgets a word makes a payment one press."""
-    call = house.call("post_letter", to="x" * 60_000)
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "post_letter", to="x" * 60_000)
     assert (item["card"]["effect"], item["card"]["word"], item["card"]["must_open"]) == (None, "allow", ["argument to"])
     for given, code in (({"word": None}, "not_confirmed"), ({"opened": []}, "not_opened")):
         status, body = answer(window, item, **given)
@@ -379,9 +362,7 @@ def test_a_card_that_was_closed_is_called_closed(house, window):
 
 def test_a_change_that_is_too_large_to_edit_is_folded_and_not_cut(house, window):
     """Every row comes along; which are seen at first is said."""
-    call = house.call("write_file", path="large.txt", text="a line of it, one of very many\n" * 18_000)
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "write_file", path="large.txt", text="a line of it, one of very many\n" * 18_000)
     [preview] = item["card"]["previews"]
     assert len(preview["lines"]) >= 18_000
     assert 0 < preview["fold"] < 100
@@ -392,9 +373,7 @@ def test_a_change_that_is_too_large_to_edit_is_folded_and_not_cut(house, window)
 @requirement("TOOL-47")
 def test_an_answer_counts_for_the_question_that_was_seen(house, window):
     """A window that was asleep shows yesterday's question. Its answer is not one to today's."""
-    call = house.call("publish", version="1.4.0", index="test")
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "publish", version="1.4.0", index="test")
     item["card"]["digest"] = "0" * 64
     status, body = answer(window, item)
     assert (status, body["error"]["code"]) == (409, "changed")
@@ -456,9 +435,7 @@ def test_an_edit_that_does_not_fit_is_refused_in_words_and_the_card_still_waits(
 
 def test_the_proposed_text_can_be_edited(house, window, tmp_path):
     """The text on the card is the argument: what the person made of it is what is written."""
-    call = house.call("write_file", path="hello.py", text=WELCOME)
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "write_file", path="hello.py", text=WELCOME)
     assert item["card"]["previews"][0]["content"] == "text"
     mine = item["card"]["previews"][0]["raw"].replace("Welcome", "Good morning")
     assert answer(window, item, edits={"text": mine})[0] == 200
@@ -468,9 +445,7 @@ def test_the_proposed_text_can_be_edited(house, window, tmp_path):
 
 def test_marks_for_the_editor_are_counted_as_a_browser_counts(house, window):
     """An emoji is one character here and two there; a mark on the wrong place would hide what it should show."""
-    call = house.call("write_file", path="new.py", text="\U0001f600\tok\u202e\U0001f600\u200b\n")
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "write_file", path="new.py", text="\U0001f600\tok\u202e\U0001f600\u200b\n")
     assert item["card"]["previews"][0]["marks"] == [[5, 6, "‹U+202E›"], [8, 9, "‹U+200B›"]]
     assert answer(window, item, "deny")[0] == 200
     assert call.result(PATIENCE_SECONDS).kind == "denied"
@@ -623,9 +598,7 @@ def test_the_timeline_tells_waiting_from_running_and_the_export_has_all(house, w
 def test_what_a_call_changed_can_be_undone_here(house, window, tmp_path):
     """Byte for byte, and the model hears of it with the next message."""
     (tmp_path / "hello.py").write_text("before\n")
-    call = house.call("write_file", path="hello.py", text="after\n")
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "write_file", path="hello.py", text="after\n")
     answer(window, item)
     assert call.result(PATIENCE_SECONDS).success
     assert window.post("/page/undo", {"call_id": item["id"]})[0] == 200
@@ -661,34 +634,29 @@ async def doubtful(tmp_path):
     ("decision", "kind", "ran"),
     [("done", "succeeded", 0), ("abandon", "outcome_unknown", 0), ("again", "succeeded", 1)],
 )
-def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, kind, ran):
+def test_a_call_in_doubt_is_decided_on_the_page(doubtful, decision, kind, ran, houses):
     """Nothing runs again by itself; a person looks, and their word is written down."""
     store, call_id = doubtful
-    house = House(tmp_path, store, id="doubtful").open()
-    try:
-        window = Browserless(house.address).enter(house.key())
-        assert [c["status"] for c in window.get("/page/timeline")[1]["calls"]] == ["doubt"]
+    house = houses(store=store, id="doubtful")
+    window = Browserless(house.address).enter(house.key())
+    assert [c["status"] for c in window.get("/page/timeline")[1]["calls"]] == ["doubt"]
+    assert house.effects == []
+    assert window.post("/page/resolve", {"call_id": call_id, "decision": "perhaps"})[0] == 400
+    if decision == "again":
+        for word in (None, "", "again", "publisher"):
+            status, told = window.post("/page/resolve", {"call_id": call_id, "decision": decision, "word": word})
+            assert (status, told["error"]["code"]) == (400, "not_confirmed"), "one press may be the second payment"
         assert house.effects == []
-        assert window.post("/page/resolve", {"call_id": call_id, "decision": "perhaps"})[0] == 400
-        if decision == "again":
-            for word in (None, "", "again", "publisher"):
-                status, told = window.post("/page/resolve", {"call_id": call_id, "decision": decision, "word": word})
-                assert (status, told["error"]["code"]) == (400, "not_confirmed"), "one press may be the second payment"
-            assert house.effects == []
-        assert window.post("/page/resolve", {"call_id": call_id, "decision": decision, "word": "publish"})[0] == 200
-        (story,) = window.get("/page/timeline")[1]["calls"]
-        assert (story["status"], story["end"]["kind"]) == ("ended", kind)
-        assert len(house.effects) == ran
-        assert window.post("/page/resolve", {"call_id": call_id, "decision": "done"})[0] == 409
-    finally:
-        house.close()
+    assert window.post("/page/resolve", {"call_id": call_id, "decision": decision, "word": "publish"})[0] == 200
+    (story,) = window.get("/page/timeline")[1]["calls"]
+    assert (story["status"], story["end"]["kind"]) == ("ended", kind)
+    assert len(house.effects) == ran
+    assert window.post("/page/resolve", {"call_id": call_id, "decision": "done"})[0] == 409
 
 
 def test_everything_is_stopped_from_the_page(house, window):
     """One act denies what waits, whoever asked for it, and says so. A press that comes later allows nothing."""
-    call = house.call("publish", version="1", index="te\u202est")
-    house.waiting()
-    item = card_in(window)
+    call, item = asked(house, window, "publish", version="1", index="te\u202est")
     status, done = window.post("/page/stop_everything", {})
     assert status == 200
     assert done["message"].startswith("Everything is stopped.")
@@ -738,7 +706,7 @@ def test_what_was_used_for_an_answer_stands_under_it_after_a_restart(tmp_path):
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
-def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_on(tmp_path, is_stopped):
+def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_on(tmp_path, is_stopped, houses):
     """Both leave a request without its result. The journal says which of them nobody wants any more."""
     store = MemoryStore()
     house = House(tmp_path, store, id="kept").open()
@@ -753,17 +721,14 @@ def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_o
                     pass
     finally:
         house.close()
-    again = House(tmp_path, store, id="kept").open()
-    try:
-        assert len(again.do(again.session.journal.history("kept", kind="left_off"))) == is_stopped
-        window = Browserless(again.address).enter(again.key())
-        if not is_stopped:
-            with window.events() as following:
+    again = houses(store=store, id="kept")
+    assert len(again.do(again.session.journal.history("kept", kind="left_off"))) == is_stopped
+    window = Browserless(again.address).enter(again.key())
+    if not is_stopped:
+        with window.events() as following:
+            told = following()[2]
+            while "Going on with what was interrupted." not in str(told):
                 told = following()[2]
-                while "Going on with what was interrupted." not in str(told):
-                    told = following()[2]
-    finally:
-        again.close()
 
 
 def test_every_path_and_every_event_is_documented(house):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword.web.endpoints import preferred
-from surfaces.windows import Browserless, House
+from surfaces.windows import House
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -28,11 +28,6 @@ def house(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house")).open()
     yield house
     house.close()
-
-
-@pytest.fixture
-def window(house):
-    return Browserless(house.address).enter(house.key())
 
 
 def unpacked(data, encoding):

@@ -1,8 +1,7 @@
 """Conversations of the page: new ones, old ones, their titles, going back in one, and what a restart comes back to."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,7 +11,8 @@ from lastword.card import views
 from lastword.server import Completion, Refusal
 from lastword.store import MemoryStore
 from lastword.web import open_last
-from surfaces.windows import Browserless, House, Scripted
+from surfaces.conftest import Houses
+from surfaces.windows import Browserless, Scripted
 
 CALL = {"name": "add_up", "arguments": {"numbers": [1], "factor": 1, "rounded": False}}
 
@@ -34,16 +34,9 @@ class Listening(Scripted):
 
 
 @pytest.fixture
-def houses(tmp_path: Path) -> Iterator[Any]:
-    opened: list[House] = []
-
-    def opening(*replies: Any, **more: Any) -> House:
-        opened.append(House(tmp_path, model=Listening(*replies), **more).open())
-        return opened[-1]
-
-    yield opening
-    for house in opened:
-        house.close()
+def houses(houses: Houses) -> Houses:
+    """Their models remember what they were sent."""
+    return partial(houses, scripted=Listening)
 
 
 def said(window: Browserless) -> list[str]:

@@ -1,30 +1,19 @@
 """Conversations in Debian's Chromium: begin, find, rename, delete, go back, retry, and come back after a kill."""
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from surfaces.conftest import Houses
 from surfaces.test_page_conversations import Listening
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Up
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+from surfaces.windows import Up
 
 
 @pytest.fixture
-def houses(tmp_path: Path) -> Any:
-    opened: list[House] = []
-
-    def opening(*replies: Any) -> House:
-        opened.append(House(tmp_path, model=Listening(*replies)).open())
-        return opened[-1]
-
-    yield opening
-    for house in opened:
-        house.close()
+def houses(houses: Houses) -> Houses:
+    """Their models remember what they were sent."""
+    return partial(houses, scripted=Listening)
 
 
 def say(page: Page, words: str) -> None:

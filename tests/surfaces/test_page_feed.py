@@ -343,7 +343,7 @@ async def test_the_page_is_tested_with_what_is_really_sent():
 
 
 @requirement("TEAM-8")
-def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_asks(tmp_path):
+def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_asks(tmp_path, houses):
     """A window is there at once, however much was said. The rest comes when asked for, and nothing comes twice."""
     store = MemoryStore()
     house = House(tmp_path, store, id="kept").open()
@@ -351,25 +351,19 @@ def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_as
         made = [house.call("count", to=0).result(PATIENCE_SECONDS).call_id for _ in range(3 * FIRST_ITEMS)]
     finally:
         house.close()
-    again = House(tmp_path, store, id="kept").open()
-    try:
-        window = Browserless(again.address).enter(again.key())
-        state = window.get("/page/state")[1]
-        assert state["has_earlier"]
-        assert [item["id"] for item in state["items"]] == made[-FIRST_ITEMS:]
-        older = window.get("/page/earlier")[1]["items"]
-        assert [item["id"] for item in older] == made[:-FIRST_ITEMS]
-    finally:
-        again.close()
+    again = houses(store=store, id="kept")
+    window = Browserless(again.address).enter(again.key())
+    state = window.get("/page/state")[1]
+    assert state["has_earlier"]
+    assert [item["id"] for item in state["items"]] == made[-FIRST_ITEMS:]
+    older = window.get("/page/earlier")[1]["items"]
+    assert [item["id"] for item in older] == made[:-FIRST_ITEMS]
 
 
-def test_a_short_conversation_has_nothing_earlier(tmp_path):
+def test_a_short_conversation_has_nothing_earlier(houses):
     """No button that shows nothing, and a request without a reason gets an empty answer."""
-    house = House(tmp_path).open()
-    try:
-        assert house.call("count", to=0).result(PATIENCE_SECONDS).success
-        window = Browserless(house.address).enter(house.key())
-        assert not window.get("/page/state")[1]["has_earlier"]
-        assert window.get("/page/earlier") == (200, {"items": []})
-    finally:
-        house.close()
+    house = houses()
+    assert house.call("count", to=0).result(PATIENCE_SECONDS).success
+    window = Browserless(house.address).enter(house.key())
+    assert not window.get("/page/state")[1]["has_earlier"]
+    assert window.get("/page/earlier") == (200, {"items": []})

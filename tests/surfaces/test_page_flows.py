@@ -2,29 +2,23 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up, read_to_end, settled
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+from surfaces.conftest import Houses
+from surfaces.windows import HELLO, PATIENCE_SECONDS, WELCOME, House, Up, read_to_end, settled
 
 ARMED = ".card[data-armed=true]"
 PHONE = {"width": 390, "height": 844}
 
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
-
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(houses: Houses, tmp_path: Path) -> House:
     (tmp_path / "hello.py").write_text(HELLO)
-    house = House(tmp_path).open()
-    yield house
-    house.close()
+    return houses()
 
 
 def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
@@ -49,9 +43,8 @@ def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
         assert up.stop() == 0
 
 
-def test_values_are_shown_as_people_read_them_and_exactly_on_request(house, windows):
+def test_values_are_shown_as_people_read_them_and_exactly_on_request(house, page):
     """Quotes and escapes are for programs. A text that could be taken for something else keeps its quotes."""
-    page = windows(house.key())
     call = house.call("publish", version="12", index='say "hi"\nand go')
     card = page.locator(ARMED)
     version, index = (card.get_by_role("row", name=name) for name in ("version", "index"))
@@ -86,9 +79,8 @@ def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(ho
 
 
 @requirement("TOOL-47")
-def test_denying_with_a_reason_tells_the_assistant_why(house, windows):
+def test_denying_with_a_reason_tells_the_assistant_why(house, page):
     """The reason is the person's answer; it goes to the model and stays on the page."""
-    page = windows(house.key())
     call = house.call("publish", version="1.4.0", index="https://test.example")
     card = page.locator(ARMED)
     card.get_by_role("button", name="Deny with a reason").click()
@@ -103,9 +95,8 @@ def test_denying_with_a_reason_tells_the_assistant_why(house, windows):
 
 
 @requirement("TOOL-47")
-def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
+def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, page):
     """The tool's signature says which there are. What does not fit is refused, and what is not added stays out."""
-    page = windows(house.key())
     call = house.call("post_letter", to="Ann")
     card = page.locator(ARMED)
     expect(card.get_by_role("button", name="Add copies")).to_have_count(0)
@@ -132,9 +123,8 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
 
 
 @requirement("TOOL-6", "TOOL-55")
-def test_what_does_not_say_whether_it_can_be_undone_takes_two_acts(house, windows):
+def test_what_does_not_say_whether_it_can_be_undone_takes_two_acts(house, page):
     """What nobody said counts as irreversible: neither the button nor its key is enough, and the card says why."""
-    page = windows(house.key())
     call = house.call("post_letter", to="Ann")
     card = page.locator(ARMED)
     expect(card).to_contain_text("Whether it can be undone is not known")
@@ -160,9 +150,8 @@ def test_what_does_not_say_whether_it_can_be_undone_takes_two_acts(house, window
 
 
 @requirement("TOOL-47")
-def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, windows):
+def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, page):
     """A number stays a number, a list a list; what does not fit is refused beside its field."""
-    page = windows(house.key())
     call = house.call("add_up", numbers=[1, 2], factor=3, rounded=True)
     card = page.locator(ARMED)
     card.get_by_role("button", name="Edit arguments").click()
@@ -179,9 +168,8 @@ def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, wi
     expect(page.locator(".call.good")).to_contain_text("changed and allowed by you")
 
 
-def test_editing_the_proposed_text_writes_what_the_person_made_of_it(house, windows, tmp_path):
+def test_editing_the_proposed_text_writes_what_the_person_made_of_it(house, page, tmp_path):
     """The diff is open; a line is fixed in place; that is what is written, and the assistant is told."""
-    page = windows(house.key())
     call = house.call("write_file", path="hello.py", text=WELCOME)
     card = page.locator(ARMED)
     expect(card.locator(".counts")).to_have_text("+2 −3")
@@ -202,9 +190,8 @@ def test_editing_the_proposed_text_writes_what_the_person_made_of_it(house, wind
     assert "# Mine: " in (tmp_path / "hello.py").read_text()
 
 
-def test_the_diff_is_shown_inline_or_side_by_side(house, windows):
+def test_the_diff_is_shown_inline_or_side_by_side(house, page):
     """Both are the same change; the person chooses."""
-    page = windows(house.key())
     call = house.call("write_file", path="hello.py", text=WELCOME)
     card = page.locator(ARMED)
     expect(card.get_by_label("Change of hello.py")).to_have_count(1)
@@ -267,9 +254,8 @@ def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_pat
 
 
 @requirement("TOOL-51", "TOOL-52")
-def test_stopping_a_running_call_keeps_what_it_has(house, windows):
+def test_stopping_a_running_call_keeps_what_it_has(house, page):
     """Progress updates one line in place; stop keeps the partial result, and it does not read as a failure."""
-    page = windows(house.key())
     call = house.call("count", to=100_000)
     running = page.locator(".call.running")
     expect(running.locator(".reports li")).to_have_count(1)
@@ -300,9 +286,8 @@ def test_a_window_finds_its_card_again_after_the_server_was_killed(tmp_path, win
         assert again.stop() == 0
 
 
-def test_a_double_press_answers_one_card(house, windows):
+def test_a_double_press_answers_one_card(house, page):
     """Two cards wait, and a hand presses twice: with the keyboard, with the pointer. The second card is untouched."""
-    page = windows(house.key())
     first = house.call("add_up", numbers=[1], factor=1, rounded=True)
     house.waiting(1)
     second = house.call("add_up", numbers=[2], factor=1, rounded=True)
@@ -328,9 +313,8 @@ def test_a_double_press_answers_one_card(house, windows):
     house.session.cancel(house.waiting(1)[0].call_id)
 
 
-def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, windows):
+def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, page):
     """A press that was meant for what stood there before."""
-    page = windows(house.key())
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     # The browser itself presses as soon as the card is there: no hand is faster.
     page.evaluate(
@@ -351,9 +335,8 @@ def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, windows):
     assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
-def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, windows):
+def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, page):
     """Somebody clicks into the window to see it, and the button happens to be there."""
-    page = windows(house.key())
     call = house.call("publish", version="1", index="x")
     button = page.locator(ARMED).get_by_role("button", name="Allow")
     spot = button.bounding_box()
@@ -366,9 +349,8 @@ def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, wi
     assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
-def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, windows):
+def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, page):
     """Another card came, the window came to the front: what the hand meant is not what is there now."""
-    page = windows(house.key())
     call = house.call("add_up", numbers=[1], factor=1, rounded=True)
     card = page.locator(ARMED)
     card.focus()
@@ -380,9 +362,8 @@ def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, windows):
     assert call.result(PATIENCE_SECONDS).success
 
 
-def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house, windows):
+def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house, page):
     """From the composer to the card, to its buttons, to an answer. Enter alone does nothing, not even on the button."""
-    page = windows(house.key())
     call = house.call("add_up", numbers=[1], factor=1, rounded=True)
     settled(page, ARMED)
     page.locator("#say").focus()
@@ -411,9 +392,8 @@ def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house
 
 
 @requirement("TOOL-44", "TOOL-55")
-def test_what_cannot_be_undone_takes_a_word_and_a_press(house, windows):
+def test_what_cannot_be_undone_takes_a_word_and_a_press(house, page):
     """It says so and has no shortcut. One press is not enough, nor two of them, nor a word that was pasted."""
-    page = windows(house.key())
     call = house.call("publish", version="1", index="x")
     card = page.locator(ARMED)
     expect(card).to_contain_text("Cannot be undone")
@@ -442,9 +422,8 @@ def test_what_cannot_be_undone_takes_a_word_and_a_press(house, windows):
 
 
 @requirement("TOOL-55")
-def test_what_is_folded_must_be_opened_before_what_cannot_be_undone_is_allowed(house, windows):
+def test_what_is_folded_must_be_opened_before_what_cannot_be_undone_is_allowed(house, page):
     """59,422 characters that nobody has seen. Where it can be undone, they may stay folded."""
-    page = windows(house.key())
     call = house.call("publish", version="1", index="x" * 60_000)
     card = page.locator(ARMED)
     expect(card.locator(".word")).to_have_count(0)
@@ -480,9 +459,8 @@ def test_on_a_phone_undo_and_details_stand_side_by_side(house, windows):
 
 
 @requirement("TOOL-44")
-def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, windows):
+def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, page):
     """Reversed, invisible and lookalike characters are seen; a fake button is text; nothing of it is markup."""
-    page = windows(house.key())
     text = 'safe = "\u202etxt.exe"\nname\u200b = 1\n<img src=x onerror=alert(1)>\npаssword = 2\n'
     call = house.call("write_file", path="new.py", text=text)
     card = page.locator(ARMED)
@@ -501,9 +479,8 @@ def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, windows):
     assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
-def test_a_card_is_announced_once(house, windows):
+def test_a_card_is_announced_once(house, page):
     """A screen reader hears of it when it comes, and not again with every change of the page."""
-    page = windows(house.key())
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     page.evaluate(
         """() => {
@@ -526,9 +503,8 @@ def test_a_card_is_announced_once(house, windows):
     ]
 
 
-def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, windows, browser):
+def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, page, browser):
     """Its text names the tool and the effect; nothing that a model or a tool wrote gets out of the card."""
-    page = windows(house.key())
     page.evaluate(
         """() => {
             window.notices = [];
@@ -545,9 +521,8 @@ def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, 
 
 
 @requirement("API-52")
-def test_no_other_page_can_frame_it(house, windows):
+def test_no_other_page_can_frame_it(house, page):
     """A frame over which somebody lays other buttons."""
-    page = windows(house.key())
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     other = page.context.new_page()
     other.goto("data:text/html,<title>other</title>")
@@ -559,9 +534,8 @@ def test_no_other_page_can_frame_it(house, windows):
     assert all("lastword" not in (frame.content() if frame.parent_frame else "") for frame in other.frames)
 
 
-def test_a_script_shows_its_lines_its_calls_and_what_it_printed(house, windows):
+def test_a_script_shows_its_lines_its_calls_and_what_it_printed(house, page):
     """The line that asks is marked in the script and quoted on the card; progress and output stay in place."""
-    page = windows(house.key())
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     script = (
         "LET total = CALL add_up { numbers: [1, 2], factor: 2, rounded: true }\n"
@@ -580,9 +554,8 @@ def test_a_script_shows_its_lines_its_calls_and_what_it_printed(house, windows):
     assert house.effects == [("add_up", [1.0, 2.0], 2, True)]
 
 
-def test_the_timeline_shows_a_bar_for_each_call_and_filters_them(house, windows):
+def test_the_timeline_shows_a_bar_for_each_call_and_filters_them(house, page):
     """Waiting and running are told apart; words and kinds filter; a call opens to its steps."""
-    page = windows(house.key())
     call = house.call("publish", version="1.4.0", index="x")
     page.locator(ARMED).locator(".word").press_sequentially("allow")
     page.locator(ARMED).get_by_role("button", name="Allow").click()
@@ -621,9 +594,8 @@ def test_with_reduced_motion_nothing_moves(house, windows):
 
 
 @requirement("NUWA-80")
-def test_after_three_denials_in_a_row_a_button_denies_the_rest_of_the_script(house, windows):
+def test_after_three_denials_in_a_row_a_button_denies_the_rest_of_the_script(house, page):
     """Nobody presses the same button two hundred times. Until then it is not there."""
-    page = windows(house.key())
     text = 'FOR n IN RANGE(200) DO LET r = TRY CALL publish { version: STRING(n), index: "x" } END STOP "told"'
     run = asyncio.run_coroutine_threadsafe(house.session.run_script(text), house.loop)
     rest = page.get_by_role("button", name="Deny the rest of the script")

@@ -12,10 +12,10 @@ from lastword.consent import People
 from lastword.journal import Journal
 from requirements import requirement
 from surfaces.test_inbox_api import Neighbour, entries, look, seen
-from surfaces.test_page_grants import FIVE, GRANT, card_of, grants, house, is_over, step, window
+from surfaces.test_page_grants import FIVE, GRANT, asked, card_of, grants, house, is_over, step
 from surfaces.windows import Browserless, House
 
-__all__ = ["house", "window"]
+__all__ = ["house"]
 
 NINES = "99." + "9" * 27
 LONG = "For the lunch that we had together on the third of November, in the garden. " * 6
@@ -44,8 +44,7 @@ def test_a_step_of_another_card_that_reads_the_same_grants_nothing(house, window
 @requirement("GRANT-1")
 def test_another_evening_than_the_one_that_was_read_is_not_granted(house, window, monkeypatch):
     """Midnight passes, or the machine travels, while the step stands there: until tonight is another moment then."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     try:
         monkeypatch.setenv("TZ", "Etc/GMT+12")
         time.tzset()
@@ -65,8 +64,7 @@ def test_another_evening_than_the_one_that_was_read_is_not_granted(house, window
 @requirement("GRANT-1")
 def test_a_yes_that_is_sent_twice_grants_once(house, window):
     """A double click, a retry, a replayed request: the card is answered by then, and the step is spent."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     body = {**card, "step": step(window, card)["digest"], "word": GRANT}
     assert window.post("/page/grant", body)[0] == 200
     assert window.post("/page/grant", body)[0] == 409
@@ -117,8 +115,7 @@ def test_a_sum_that_nobody_could_read_is_refused_in_words(house, window, most, w
 )
 def test_a_sum_is_said_as_it_is_written_down(house, window, most, shown):
     """However it was typed, what is read is what counts, to its last digit."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     told = step(window, card, sums={"amount": most})
     assert f"10 calls or {shown} of amount in all, whichever comes first" in told["sentence"]
     assert window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})[0] == 200
@@ -141,8 +138,7 @@ def test_a_sum_is_said_as_it_is_written_down(house, window, most, shown):
 )  # fmt: skip
 def test_a_choice_that_is_no_choice_is_refused_and_there_is_nothing_to_agree_to(house, window, chosen):
     """Truth for one, numbers past all numbers, names that look alike, fields that are none, depth without end."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     body = f'{{"call_id": "{card["call_id"]}", "digest": "{card["digest"]}", {chosen}}}'
     status, said = window.post("/page/grant_step", body.encode())
     assert status in (400, 409) or (status == 200 and said["problem"] and not said["digest"]), said
@@ -156,8 +152,7 @@ def test_a_choice_that_is_no_choice_is_refused_and_there_is_nothing_to_agree_to(
 @requirement("GRANT-1")
 def test_what_cannot_be_meant_for_us_grants_nothing(house, window):
     """Another origin, another kind of content, another window's token: each with everything else right."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     body = {**card, "step": step(window, card)["digest"], "word": GRANT}
     stranger = Browserless(house.address).enter(house.key())
     for headers in (

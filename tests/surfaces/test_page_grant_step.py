@@ -1,7 +1,6 @@
 """The second step of a card in Debian's Chromium: how it is read, what grants, what never does, and how it looks."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,14 @@ from lastword.rules import Policy
 from lastword.rules.grants import standing_grants
 from lastword.rules.policy import PolicyFile
 from requirements import requirement
+from surfaces.conftest import Houses
 from surfaces.test_page_arming import Hand
 from surfaces.test_page_grants import RULES
 from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, read_to_end, settled
+from surfaces.windows import PATIENCE_SECONDS, House, read_to_end, settled
 
 __all__ = ["browser"]
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 LINK = "Don't ask again…"
 STEP = ".granting"
@@ -29,8 +26,8 @@ ARMED_STEP = ".granting[data-armed=true]"
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path, id="pictures", clock=Clock()).open()
+def house(houses: Houses) -> House:
+    house = houses(id="pictures", clock=Clock())
 
     @house.session.registry.tool(auto_approve=True, effect="reversible", icon="creditcard", display_name="Pay")
     def pay(to: str, amount: float, note: str = "") -> str:
@@ -38,8 +35,7 @@ def house(tmp_path: Path) -> Iterator[House]:
         house.effects.append(("pay", to, amount, note))
         return "Paid."
 
-    yield house
-    house.close()
+    return house
 
 
 def grants(house: House) -> list[Any]:
@@ -53,9 +49,8 @@ def open_step(page: Page) -> None:
 
 
 @requirement("GRANT-1")
-def test_a_person_loosens_reads_types_and_presses_and_is_not_asked_again(house, windows):
+def test_a_person_loosens_reads_types_and_presses_and_is_not_asked_again(house, page):
     """The whole way, as a person goes it."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5, note="tea")
     open_step(page)
     page.get_by_label("at most 12.5").check()
@@ -71,9 +66,8 @@ def test_a_person_loosens_reads_types_and_presses_and_is_not_asked_again(house, 
 
 
 @requirement("GRANT-1")
-def test_escape_and_back_lead_to_the_card_with_nothing_done(house, windows):
+def test_escape_and_back_lead_to_the_card_with_nothing_done(house, page):
     """Whoever only wanted to see what it would mean has answered nothing."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
     page.keyboard.press("Escape")
@@ -88,9 +82,8 @@ def test_escape_and_back_lead_to_the_card_with_nothing_done(house, windows):
 
 
 @requirement("GRANT-1")
-def test_a_second_click_on_back_does_not_answer_the_card(house, windows):
+def test_a_second_click_on_back_does_not_answer_the_card(house, page):
     """The buttons of the card come back where those of the step were, and one press allows what can be undone."""
-    page = windows(house.key())
     hand = Hand(page, house)
     call = house.call("pay", to="Ada", amount=12.5)
     page.wait_for_selector(".card")
@@ -110,10 +103,9 @@ def test_a_second_click_on_back_does_not_answer_the_card(house, windows):
 @pytest.mark.parametrize(
     "what", ["clicks", "word", "early", "paste", "enter", "press alone", "script", "front", "shortcut"]
 )
-def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, windows, what):
+def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, page, what):
     """Clicks that go on, a word typed at nothing or too early, a paste, Enter, a press without a word; and with the
     word there: a press that no hand made, the click that brings the window to the front, the keys that allow a card."""
-    page = windows(house.key())
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/page/grant") else None)
     hand = Hand(page, house)
@@ -166,9 +158,8 @@ def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, wind
 
 
 @requirement("GRANT-1")
-def test_a_bound_that_is_changed_takes_the_word_back(house, windows):
+def test_a_bound_that_is_changed_takes_the_word_back(house, page):
     """What was typed was for the sentence that stood there."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
     settled(page, ARMED_STEP)
@@ -183,9 +174,8 @@ def test_a_bound_that_is_changed_takes_the_word_back(house, windows):
 
 
 @requirement("GRANT-1")
-def test_while_a_choice_is_on_its_way_nothing_can_be_read_or_agreed_to(house, windows):
+def test_while_a_choice_is_on_its_way_nothing_can_be_read_or_agreed_to(house, page):
     """What stands there was said of another choice; and an answer that was overtaken is not heard."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
     settled(page, ARMED_STEP)
@@ -220,9 +210,8 @@ def test_while_a_choice_is_on_its_way_nothing_can_be_read_or_agreed_to(house, wi
 
 
 @requirement("GRANT-1")
-def test_the_second_step_is_told_to_whoever_has_it_read_to_them(house, windows):
+def test_the_second_step_is_told_to_whoever_has_it_read_to_them(house, page):
     """What changes is in a region that was there before; each choice has a name, and belongs to an argument."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5)
     held: list[Route] = []
     page.route("**/page/grant_step", lambda route: held.append(route), times=1)
@@ -248,9 +237,8 @@ def test_the_second_step_is_told_to_whoever_has_it_read_to_them(house, windows):
 
 
 @requirement("GRANT-1")
-def test_a_part_that_stayed_folded_is_opened_before_the_word(house, windows):
+def test_a_part_that_stayed_folded_is_opened_before_the_word(house, page):
     """The sentence has the beginning of a long text. There is nowhere to type before the rest of it was there."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5, note="a long story " * 400)
     open_step(page)
     button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
@@ -299,9 +287,8 @@ def test_a_part_that_is_opened_while_the_step_stands_there_is_read_to_its_end_fi
 
 
 @requirement("GRANT-1")
-def test_a_call_that_is_being_changed_has_no_second_step(house, windows):
+def test_a_call_that_is_being_changed_has_no_second_step(house, page):
     """Its bounds are those of the call that was asked for, and a person who writes another reads that one."""
-    page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5)
     page.get_by_role("button", name="Edit arguments").click()
     page.locator(".card").get_by_label("amount").fill("500")
@@ -326,9 +313,8 @@ def test_how_long_it_holds_is_shown_as_chosen_where_there_is_no_choice(house, wi
 
 
 @requirement("GRANT-2")
-def test_a_card_without_a_second_step_says_why(house, windows):
+def test_a_card_without_a_second_step_says_why(house, page):
     """A person who looks for it finds the reason in its place."""
-    page = windows(house.key())
     call = house.call("post_letter", to="Ann")
     expect(page.get_by_text("This tool must be asked about each time.")).to_be_visible()
     expect(page.get_by_role("button", name=LINK)).to_have_count(0)

@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from lastword.rules.grants import standing_grants
 from lastword.store import MemoryStore
 from lastword.web.conversation import UNREAD_SECONDS
 from requirements import requirement
+from surfaces.conftest import Houses
 from surfaces.test_chat import READY
 from surfaces.test_inbox_api import Neighbour, entries, look, seen
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House
@@ -24,11 +23,10 @@ FIVE = {"to": "Ada", "amount": 5}
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path).open()
+def house(houses: Houses) -> House:
+    house = houses()
     with_payments(house)
-    yield house
-    house.close()
+    return house
 
 
 def with_payments(house: House) -> None:
@@ -45,14 +43,14 @@ def with_payments(house: House) -> None:
         return "ashes"
 
 
-@pytest.fixture
-def window(house: House) -> Browserless:
-    return Browserless(house.address).enter(house.key())
-
-
 def card_of(house: House, count: int = 1) -> dict[str, str]:
     request = house.waiting(count)[0]
     return {"call_id": request.call_id, "digest": request.digest}
+
+
+def asked(house: House, tool: str, **arguments: Any) -> tuple[Any, dict[str, str]]:
+    """A call that waits for its card, and the card."""
+    return house.call(tool, **arguments), card_of(house)
 
 
 def step(window: Browserless, card: dict[str, str], **chosen: Any) -> Any:
@@ -74,8 +72,7 @@ def is_over(call: Any) -> Outcome:
 @requirement("GRANT-1")
 def test_a_grant_is_given_by_a_step_that_was_read_and_a_word_that_was_typed(house, window):
     """The step grants nothing; the yes that names it does, and later calls like it ask nobody."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     first = step(window, card)
     assert first["sentence"] == (
         "Allow, and don't ask again for: pay, to “Ada”, amount 5, note empty; in this session; "
@@ -99,8 +96,7 @@ def test_a_grant_is_given_by_a_step_that_was_read_and_a_word_that_was_typed(hous
 @pytest.mark.parametrize("word", [None, "", "allow", "yes", "grants"])
 def test_without_its_own_word_nothing_is_granted_and_the_card_waits(house, window, word):
     """One press, or the word that people type for single calls, must not become a standing yes."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     told = step(window, card)
     status, said = window.post("/page/grant", {**card, "step": told["digest"], "word": word})
     assert (status, said["error"]["code"]) == (400, "not_confirmed")
@@ -125,8 +121,7 @@ def test_without_its_own_word_nothing_is_granted_and_the_card_waits(house, windo
 )
 def test_bounds_that_the_card_does_not_offer_are_refused_in_words(house, window, chosen, words):
     """A forged request asks for a wider bound, for free text left open, or for an argument that is none."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     status, told = window.post("/page/grant_step", {**card, **chosen})
     assert (status, told["error"]["code"]) == (409, "refused")
     assert words in told["error"]["message"]
@@ -142,8 +137,7 @@ def test_bounds_that_the_card_does_not_offer_are_refused_in_words(house, window,
 @pytest.mark.parametrize("path", ["grant_step", "grant"])
 def test_a_request_that_brings_its_own_bounds_is_not_read(house, window, path, more):
     """Bounds, a tool or cards to settle are not for a window to say: there is no field for them."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     told = step(window, card)
     body = {**card, **({"step": told["digest"], "word": GRANT} if path == "grant" else {}), **more}
     assert window.post(f"/page/{path}", body)[0] == 400
@@ -156,8 +150,7 @@ def test_a_request_that_brings_its_own_bounds_is_not_read(house, window, path, m
 @requirement("GRANT-2")
 def test_what_cannot_be_undone_is_not_granted_without_a_limit(house, window):
     """The step says so in place of its sentence, and there is nothing that a yes could name."""
-    call = house.call("burn", paper="the draft")
-    card = card_of(house)
+    call, card = asked(house, "burn", paper="the draft")
     told = step(window, card, calls=None)
     assert told["problem"] == "What cannot be undone, or does not say so, is granted with a limit."
     assert (told["digest"], told["sentence"]) == ("", "")
@@ -192,8 +185,7 @@ def test_a_yes_names_a_step_that_this_very_window_was_shown(house, window):
 @requirement("GRANT-1")
 def test_a_yes_right_after_the_step_is_refused(house, window, unhurried):
     """Nobody reads what they would agree to in no time, though the card itself has been there for a while."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     readable = time.monotonic() + UNREAD_SECONDS
     while time.monotonic() < readable:
         step(window, card)
@@ -208,8 +200,7 @@ def test_a_yes_right_after_the_step_is_refused(house, window, unhurried):
 @requirement("GRANT-2")
 def test_where_no_grant_is_offered_the_card_says_why(house, window):
     """Whoever looks for the second step reads why there is none, and a forged yes finds none either."""
-    call = house.call("post_letter", to="Ann")
-    card = card_of(house)
+    call, card = asked(house, "post_letter", to="Ann")
     shown = window.get(f"/page/card?call_id={card['call_id']}&digest={card['digest']}")[1]["card"]
     assert shown["why_no_grant"] == "This tool must be asked about each time."
     told = step(window, card)
@@ -224,8 +215,7 @@ def test_where_a_rule_wants_it_asked_no_grant_is_offered(house, window):
     """A rule's word wins over a grant, so a second step would promise what nobody keeps."""
     rule = '[[rule]]\nname = "ask about Ada"\ntool = "pay"\ndecide = "ask"\n[rule.where]\nto = { is = "Ada" }\n'
     house.session.policy = Policy.vouched(rule, house.session.registry)
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     shown = window.get(f"/page/card?call_id={card['call_id']}&digest={card['digest']}")[1]["card"]
     assert shown["why_asked"] == "Asked because the rule ask about Ada (policy.toml:1) says so."
     assert shown["why_no_grant"] == "What a rule wants asked is asked about each time."
@@ -298,8 +288,7 @@ def test_text_that_pretends_to_be_our_sentence_is_marked(house, window):
 @requirement("GRANT-5")
 def test_a_grant_is_listed_and_taken_back(house, window):
     """After that the next call asks again."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
     is_over(call)
     [entry] = window.get("/page/grants")[1]["grants"]
@@ -316,25 +305,17 @@ def test_a_grant_is_listed_and_taken_back(house, window):
 @requirement("GRANT-5")
 def test_a_terminal_lists_grants_and_takes_one_back(house, window, run):
     """A chat that joined the conversation: whoever sits there sees what stands, and can end it."""
-    call = house.call("pay", **FIVE)
-    card = card_of(house)
+    call, card = asked(house, "pay", **FIVE)
     window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
     is_over(call)
     [grant] = grants(house)
     program = run("chat", "--attach", house.key())
-    program.until(READY)
-    program.press("/grants\r")
-    program.until(f"{grant.id}  pay, to “Ada”, amount 5, note empty; in this session")
-    program.until("0 of 10 calls")
-    program.press("/grants drop\r")
-    program.until("say which grant to take back")
-    program.press("/grants revoke nothing\r")
-    program.until("there is no such grant")
-    program.press(f"/grants revoke {grant.id}\r")
-    program.until("Taken back.")
+    program.press_at(READY, "/grants\r", then=f"{grant.id}  pay, to “Ada”, amount 5, note empty; in this session")
+    program.press_at("0 of 10 calls", "/grants drop\r")
+    program.press_at("say which grant to take back", "/grants revoke nothing\r")
+    program.press_at("there is no such grant", f"/grants revoke {grant.id}\r", then="Taken back.")
     assert grants(house) == []
-    program.press("/grants\r")
-    program.until("You have no grants.")
+    program.press_for("/grants\r", "You have no grants.")
 
 
 @requirement("GRANT-1")
@@ -412,8 +393,7 @@ def test_a_window_is_told_what_decides_about_a_call_and_nothing_of_it_happens(ho
     assert is_over(house.call("pay", to="Ada", amount=20)).approval == "rule"
     used_up = "The rule small lunches (policy.toml:2) is for 1 call a day, and it is used up until midnight in UTC."
     assert told(to="Ada", amount="5") == ("ask", used_up)
-    call = house.call("pay", to="Bo", amount=5)
-    card = card_of(house)
+    call, card = asked(house, "pay", to="Bo", amount=5)
     window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
     is_over(call)
     saying, why = told(to="Bo", amount="5")
@@ -431,8 +411,7 @@ def test_the_timeline_says_why_nobody_was_asked(house, window):
     """As it happens and afterwards: the rule, or the grant with what was used of it, and never an id."""
     house.session.policy = Policy.vouched(RULES, house.session.registry)
     is_over(house.call("pay", to="Ada", amount=20))
-    call = house.call("pay", to="Bo", amount=5)
-    card = card_of(house)
+    call, card = asked(house, "pay", to="Bo", amount=5)
     window.post("/page/grant", {**card, "step": step(window, card, sums={"amount": "9"})["digest"], "word": GRANT})
     is_over(call)
     is_over(house.call("pay", to="Bo", amount=5))
@@ -504,8 +483,7 @@ def test_a_session_in_which_a_rule_denied_everything_is_among_the_sessions(house
 @requirement("GRANT-1")
 def test_a_folded_part_is_opened_before_a_grant_whatever_the_effect(house, window):
     """The sentence has the beginning of a long text: the rest of what is granted stands on the card alone."""
-    call = house.call("pay", to="Ada", amount=5, note="x" * 5_000)
-    card = card_of(house)
+    call, card = asked(house, "pay", to="Ada", amount=5, note="x" * 5_000)
     body = {**card, "step": step(window, card)["digest"], "word": GRANT}
     status, said = window.post("/page/grant", body)
     assert (status, said["error"]["code"]) == (400, "not_opened")

@@ -1,26 +1,20 @@
 """Whether the server answers, and what a window says of it: one thing in all its places, and never two at once."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Scripted
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+from surfaces.conftest import Houses
+from surfaces.windows import PATIENCE_SECONDS, House, Scripted
 
 ARMED = ".card[data-armed=true]"
 
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
-
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path, model=Scripted("Heard.")).open()
-    yield house
-    house.close()
+def house(houses: Houses) -> House:
+    return houses(model=Scripted("Heard."))
 
 
 def cut_off(page: Page, path: str) -> Callable[[], None]:
@@ -41,9 +35,8 @@ def live(page: Page) -> Any:
     return page.locator(".link-state")
 
 
-def test_a_message_that_got_no_answer_is_not_called_lost_beside_a_live_link(house, windows):
+def test_a_message_that_got_no_answer_is_not_called_lost_beside_a_live_link(page):
     """One request can fail while the stream of events goes on: red words about a server that answers are a lie."""
-    page = windows(house.key())
     expect(live(page)).to_have_text("live")
     back = cut_off(page, "/page/say")
     page.get_by_label("Message to the assistant").fill("Good morning")
@@ -62,9 +55,8 @@ def test_a_message_that_got_no_answer_is_not_called_lost_beside_a_live_link(hous
     expect(page.locator(".composer")).not_to_contain_text("lastword answers again")
 
 
-def test_an_answer_to_a_card_that_got_no_answer_can_be_given_again(house, windows):
+def test_an_answer_to_a_card_that_got_no_answer_can_be_given_again(house, page):
     """The card stays, says what is known, and takes the answer once the server is back."""
-    page = windows(house.key())
     call = house.call("sign_in", user="ann", password="x")
     card = page.locator(ARMED)
     expect(card).to_have_count(1)
@@ -88,9 +80,8 @@ def test_an_answer_to_a_card_that_got_no_answer_can_be_given_again(house, window
         ("Settings", "trusting", "/page/preset"),
     ],
 )
-def test_no_view_goes_on_saying_that_nobody_answers(house, windows, view, press, path):
+def test_no_view_goes_on_saying_that_nobody_answers(page, view, press, path):
     """Every place that asks something of the server is told when it is back, and not the composer alone."""
-    page = windows(house.key())
     page.get_by_role("link", name=view).click()
     back = cut_off(page, path)
     (page.get_by_role("button", name=press).or_(page.get_by_role("radio", name=press))).first.click()

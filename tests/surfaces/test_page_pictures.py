@@ -16,8 +16,6 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from surfaces.test_page_reading import WRITTEN
 from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted, read_to_end, settled
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 AXE = ROOT / "src" / "lastword" / "web" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
@@ -46,8 +44,6 @@ MIN_CONTRAST = 4.5
 MIN_CONTRAST_LARGE = 3.0
 # How far a stroke may stay behind its colour: thin letters are drawn lighter than they are meant.
 DRAWN_LIGHTER = 0.85
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 class Clock:
@@ -163,6 +159,8 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed; the last lines of ./test say so")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, "--font-render-hinting=none"])
         yield browser

@@ -1,7 +1,5 @@
 """What a running tool asks, and a second button that acts, in Debian's Chromium."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,14 +7,12 @@ from playwright.sync_api import expect
 
 from lastword import Closed, Declined, Given, ToolContext, UserAction
 from requirements import requirement
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+from surfaces.conftest import Houses
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House
 
 ARMED = ".card[data-armed=true]"
 ASKING = ".question[data-armed=true]"
 
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 JOURNEY = {
     "type": "object",
@@ -37,8 +33,8 @@ def heard() -> list[Any]:
 
 
 @pytest.fixture
-def house(tmp_path: Path, heard: list[Any]) -> Iterator[House]:
-    house = House(tmp_path).open()
+def house(houses: Houses, heard: list[Any]) -> House:
+    house = houses()
     registry, effects = house.session.registry, house.effects
 
     @registry.tool(icon="map", color="teal", require_approval=False, display_name="Book a journey")
@@ -61,14 +57,12 @@ def house(tmp_path: Path, heard: list[Any]) -> Iterator[House]:
     facts: dict[str, Any] = {"secondary_acts": True, "request": request, "icon": "megaphone"}
     registry.tool(effect="reversible", display_name="Post a notice", **facts)(post)
     registry.tool(id="post_for_good", effect="irreversible", display_name="Post for good", **facts)(post)
-    yield house
-    house.close()
+    return house
 
 
 @requirement("TOOL-66")
-def test_a_form_is_filled_in_and_reaches_the_tool_in_its_types(house, windows, heard):
+def test_a_form_is_filled_in_and_reaches_the_tool_in_its_types(house, page, heard):
     """The whole way of an answer: words, numbers, a choice, a yes or no, a secret; nothing was there before."""
-    page = windows(house.key())
     call = house.call("book")
     question = page.locator(ASKING)
     expect(question.get_by_role("heading")).to_have_text("Book a journey wants to know something")
@@ -93,9 +87,8 @@ def test_a_form_is_filled_in_and_reaches_the_tool_in_its_types(house, windows, h
 
 @requirement("TOOL-66")
 @pytest.mark.parametrize(("button", "answer"), [("Rather not say", Declined()), ("Close", Closed())])
-def test_a_question_that_was_left_alone_says_which_way(house, windows, heard, button, answer):
+def test_a_question_that_was_left_alone_says_which_way(house, page, heard, button, answer):
     """To decline is an answer, and to close is none."""
-    page = windows(house.key())
     call = house.call("book")
     page.locator(ASKING).get_by_label("Where to?").fill("Rome")
     page.locator(ASKING).get_by_role("button", name=button).click()
@@ -104,9 +97,8 @@ def test_a_question_that_was_left_alone_says_which_way(house, windows, heard, bu
 
 
 @requirement("TOOL-66")
-def test_a_question_survives_a_reload_and_shows_in_every_window(house, windows, heard):
+def test_a_question_survives_a_reload_and_shows_in_every_window(house, page, windows, heard):
     """Whoever reloads, or comes late, finds it; whoever answers, answers for all, and once."""
-    page = windows(house.key())
     call = house.call("book")
     page.locator(ASKING).get_by_label("Where to?").fill("Rome")
     page.reload()
@@ -124,9 +116,8 @@ def test_a_question_survives_a_reload_and_shows_in_every_window(house, windows, 
 
 
 @requirement("TOOL-66")
-def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_lost(house, windows, heard):
+def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_lost(house, page, heard):
     """A typing mistake costs neither the question nor what was typed."""
-    page = windows(house.key())
     call = house.call("book")
     page.locator(ASKING).get_by_label("Where to?").fill("Rome")
     page.locator(ASKING).get_by_label("How many nights?").fill("zero")
@@ -141,9 +132,8 @@ def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_lost(house, windo
 
 
 @requirement("TOOL-66")
-def test_no_key_answers_a_question(house, windows, heard):
+def test_no_key_answers_a_question(house, page, heard):
     """The keys of cards mean nothing here, and Enter in a field sends nothing."""
-    page = windows(house.key())
     call = house.call("book")
     page.locator(ASKING).get_by_label("How many nights?").fill("2")
     for key in ("Enter", "Control+Enter", "Control+Backspace"):
@@ -168,9 +158,8 @@ def test_no_key_answers_a_question(house, windows, heard):
     ],
     ids=["words", "box", "bidi", "long", "markup"],
 )
-def test_no_words_make_a_question_look_like_an_approval(house, windows, heard, message):
+def test_no_words_make_a_question_look_like_an_approval(house, page, heard, message):
     """Text of a tool is quoted and marked. No card, no button of a card, and no answer to one comes of it."""
-    page = windows(house.key())
     call = house.call("book", message=message)
     question = page.locator(ASKING)
     expect(question.locator("blockquote")).to_be_visible()
@@ -210,9 +199,8 @@ def test_the_path_of_cards_answers_no_question_and_the_other_way_round(house, he
 
 
 @requirement("TOOL-67")
-def test_a_second_button_that_acts_stands_beside_deny(house, windows):
+def test_a_second_button_that_acts_stands_beside_deny(house, page):
     """Three ways out, each under its own name; the second is a yes and is told as one."""
-    page = windows(house.key())
     call = house.call("post", text="Hi")
     card = page.locator(ARMED)
     expect(card).to_be_visible()
@@ -225,9 +213,8 @@ def test_a_second_button_that_acts_stands_beside_deny(house, windows):
 
 
 @requirement("TOOL-67")
-def test_deny_is_the_third_button_and_nothing_happens(house, windows):
+def test_deny_is_the_third_button_and_nothing_happens(house, page):
     """Whoever knows only two kinds of buttons must find the no."""
-    page = windows(house.key())
     call = house.call("post", text="Hi")
     page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
     assert call.result(PATIENCE_SECONDS).kind == "denied"
@@ -235,9 +222,8 @@ def test_deny_is_the_third_button_and_nothing_happens(house, windows):
 
 
 @requirement("TOOL-67")
-def test_a_second_button_that_cannot_be_undone_takes_two_acts_as_the_first_does(house, windows):
+def test_a_second_button_that_cannot_be_undone_takes_two_acts_as_the_first_does(house, page):
     """One press is no consent to what cannot be taken back, whichever button it was."""
-    page = windows(house.key())
     call = house.call("post_for_good", text="Hi")
     card = page.locator(ARMED)
     card.get_by_role("button", name="Save a draft").click(force=True)  # It says that it cannot be pressed yet.

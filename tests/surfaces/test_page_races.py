@@ -1,31 +1,14 @@
 """Two windows at the same moment: on one card, on one conversation. One of them wins, whole."""
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from requirements import requirement
 from surfaces.test_page_conversations import said, talk
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House, Scripted
+from surfaces.windows import PATIENCE_SECONDS, Browserless
 
 ROUNDS = 15
 CALL = {"name": "add_up", "arguments": {"numbers": [1], "factor": 1, "rounded": False}}
-
-
-@pytest.fixture
-def houses(tmp_path: Path) -> Iterator[Callable[..., House]]:
-    opened: list[House] = []
-
-    def opening(*replies: Any) -> House:
-        opened.append(House(tmp_path, model=Scripted(*replies)).open())
-        return opened[-1]
-
-    yield opening
-    for house in opened:
-        house.close()
 
 
 def at_once(*posts: tuple[Browserless, str, Any]) -> list[tuple[int, Any]]:

@@ -1,18 +1,15 @@
 """A card that is taller than the window: what lies behind its buttons is seen before anything is allowed."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from requirements import requirement
+from surfaces.conftest import Houses
 from surfaces.test_page_arming import ARMED, Hand
-from surfaces.windows import CHROMIUM, FRAME, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+from surfaces.windows import FRAME, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
 
 # Whether what would run is in sight, and not behind something else.
 IN_SIGHT = """place => {
@@ -26,8 +23,8 @@ IN_SIGHT = """place => {
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path).open()
+def house(houses: Houses) -> House:
+    house = houses()
 
     @house.session.registry.tool(require_approval=True, effect="reversible")
     def order(*, one: str, two: str, three: str, four: str, five: str, six: str) -> str:
@@ -35,8 +32,7 @@ def house(tmp_path: Path) -> Iterator[House]:
         house.effects.append(six)
         return "Ordered."
 
-    yield house
-    house.close()
+    return house
 
 
 ORDER = {name: f"the words of {name}" for name in ("one", "two", "three", "four", "five", "six")}

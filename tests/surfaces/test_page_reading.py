@@ -1,17 +1,7 @@
 """What a model writes, as the page shows it: Markdown drawn, code in colours, and nothing of it able to act."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from playwright.sync_api import Page, expect
-
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Scripted
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 WRITTEN = """# What I found
 
@@ -79,23 +69,6 @@ HOSTILE = """[press](javascript:alert(1)) [data](data:text/html,<script>alert(1)
 rm -rf\u200b /
 ```
 """
-
-
-def open_house(folder: Path, *replies: Any) -> House:
-    return House(folder, model=Scripted(*replies)).open()
-
-
-@pytest.fixture
-def houses(tmp_path: Path) -> Iterator[Any]:
-    opened: list[House] = []
-
-    def opening(*replies: Any) -> House:
-        opened.append(open_house(tmp_path, *replies))
-        return opened[-1]
-
-    yield opening
-    for house in opened:
-        house.close()
 
 
 def say(page: Page, words: str) -> None:

@@ -17,21 +17,9 @@ from lastword.card import responses, script_line, script_origin, views
 from lastword.consent import UserAction, outcome
 from lastword.display import first_units, units
 from lastword.web.call_item import own_words
-from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House
+from surfaces.windows import PATIENCE_SECONDS, WELCOME
 
 UI = Path(__file__).parents[2] / "src" / "lastword" / "web" / "ui"
-
-
-@pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path).open()
-    yield house
-    house.close()
-
-
-@pytest.fixture
-def window(house):
-    return Browserless(house.address).enter(house.key())
 
 
 def generate_wire() -> Any:

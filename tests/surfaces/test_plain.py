@@ -56,8 +56,7 @@ async def test_only_the_word_itself_approves(terminal: Terminal, typed: str) -> 
     """An empty line asks again, and so does everything that is not one of the words."""
     bench = bench_at(terminal)
     asking = bench.ask()
-    await terminal.until(QUESTION)
-    terminal.press(typed + "\n")
+    await terminal.press_at(QUESTION, typed + "\n")
     await terminal.until(QUESTION, times=2)
     assert not asking.done()
     terminal.press("deny\n")
@@ -70,8 +69,7 @@ async def test_only_the_word_itself_approves(terminal: Terminal, typed: str) -> 
 async def test_a_reason_reaches_the_assistant(terminal: Terminal, typed: str) -> None:
     """The same reason, however it is said."""
     asking = bench_at(terminal).ask()
-    await terminal.until(QUESTION)
-    terminal.press(typed + "\n")
+    await terminal.press_at(QUESTION, typed + "\n")
     assert "Their reason: wrong folder" in (await asking).message
 
 
@@ -80,12 +78,8 @@ async def test_words_edit_and_words_approve(terminal: Terminal) -> None:
     """An edit is not yet a yes; the question says what a yes would mean now."""
     bench = bench_at(terminal)
     asking = bench.ask()
-    await terminal.until(QUESTION)
-    terminal.press("edit cuont=3\n")
-    await terminal.until("did you mean count?")
-    await terminal.until(QUESTION, times=2)
-    terminal.press("edit count=3\n")
-    await terminal.until("count: (not given) → 3")
+    await terminal.press_at(QUESTION, "edit cuont=3\n", then="did you mean count?")
+    await terminal.press_at(QUESTION, "edit count=3\n", 2, then="count: (not given) → 3")
     await terminal.until("allow (with your changes)")
     assert not asking.done()
     terminal.press("allow\n")
@@ -98,8 +92,7 @@ async def test_what_was_typed_before_the_question_answers_nothing(terminal: Term
     bench = bench_at(terminal)
     terminal.press("allow\n")
     asking = bench.ask()
-    await terminal.until(QUESTION)
-    terminal.press("deny\n")
+    await terminal.press_at(QUESTION, "deny\n")
     assert (await asking).kind == "denied"
     assert bench.ran == []
 
@@ -108,8 +101,7 @@ async def test_what_was_typed_before_the_question_answers_nothing(terminal: Term
 async def test_the_end_of_the_input_closes_the_card(terminal: Terminal) -> None:
     """Ctrl+D on an empty line is neither yes nor no."""
     asking = bench_at(terminal).ask()
-    await terminal.until(QUESTION)
-    terminal.press("\x04")
+    await terminal.press_at(QUESTION, "\x04")
     assert "closed the question" in (await asking).message
     await terminal.until("Closed without an answer.")
 
@@ -121,8 +113,7 @@ async def test_preview_and_all_show_what_is_folded(terminal: Terminal, tmp_path:
     bench.said = {"message": "m" * 700}
     asking = bench.ask()
     await terminal.until("100 more characters: answer all to see them.")
-    await terminal.until(", all.")
-    terminal.press("all\n")
+    await terminal.press_at(", all.", "all\n")
     await terminal.until(QUESTION, times=2)
     assert terminal.raw.count(b"m" * 80) >= 8
     terminal.press("deny\n")
@@ -150,8 +141,7 @@ async def test_several_flat_cards_are_counted(terminal: Terminal) -> None:
     while len(bench.session.pending()) < 3:
         await asked.get()
     for n in range(3):
-        await terminal.until(QUESTION, times=n + 1)
-        terminal.press("deny\n")
+        await terminal.press_at(QUESTION, "deny\n", n + 1)
     assert {task.kind for task in await asyncio.gather(*tasks)} == {"denied"}
     assert "Approval needed. 1 more waiting." in terminal.text
 

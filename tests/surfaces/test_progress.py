@@ -1,11 +1,17 @@
-"""Progress lines: in place, in order, and out of the way of a card."""
+"""Progress lines: in place, in order, out of the way of a card. And the line that counts while a model works."""
 
 import io
 
+import pytest
+
 from lastword.call import Reported
+from lastword.card import views
 from lastword.terminal import Progress
-from lastword.terminal.progress import SPEAK_EVERY_SECONDS
+from lastword.terminal.progress import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, SPEAK_EVERY_SECONDS, Thinking
+from lastword.terminal.window import Replica
+from lastword.testing.scripted import Pause, ScriptedModel
 from requirements import requirement
+from surfaces.conftest import Run
 from surfaces.screens import Emulator, Terminal
 
 
@@ -92,3 +98,131 @@ def test_a_log_gets_the_first_word_and_the_last() -> None:
     progress.show(report("step 101", "x", 1.0))
     progress.release()
     assert screen.getvalue().splitlines() == ["0%: step 0", "100%: step 100", "100%: step 101"]
+
+
+LINE = "· Waiting for the model: {}. Ctrl+C stops the turn."
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@requirement("API-31")
+async def test_it_comes_after_a_moment_counts_in_place_and_goes_without_a_trace(terminal: Terminal, clock: Clock):
+    """What was said before and after it stands on the screen as if it had never been there."""
+    screen = terminal.screen_file
+    thinking = Thinking(screen, in_place=True, is_seen=True, clock=clock)
+    screen.write("before\n")
+    assert thinking.look("asked") == SHOW_AFTER_SECONDS
+    clock.now += 65.25
+    assert thinking.look("asked") == 0.75
+    await terminal.until(LINE.format("1 min 05 s"))
+    clock.now += 1
+    thinking.look("asked")
+    await terminal.until(LINE.format("1 min 06 s"))
+    assert terminal.lines == ["before", LINE.format("1 min 06 s")]
+    thinking.clear()
+    screen.write("after\n")
+    screen.flush()
+    await terminal.until("after")
+    assert terminal.lines == ["before", "after"]
+
+
+async def test_every_sign_of_life_begins_the_count_anew(terminal: Terminal, clock: Clock):
+    """A model that has just said a word is not one that was silent for a minute."""
+    thinking = Thinking(terminal.screen_file, in_place=True, is_seen=True, clock=clock)
+    thinking.look("asked")
+    clock.now += 60
+    assert thinking.look("a word") == SHOW_AFTER_SECONDS
+    clock.now += 3
+    thinking.look("a word")
+    await terminal.until(LINE.format("3 s"))
+    assert thinking.look(None) is None, "nobody waits for it any more"
+    terminal.screen_file.write("x\n")
+    terminal.screen_file.flush()
+    await terminal.until("x")
+    assert terminal.lines == ["x"]
+
+
+async def test_it_never_takes_more_than_one_row(narrow: Terminal, clock: Clock):
+    """Of two rows only one could be taken away again."""
+    thinking = Thinking(narrow.screen_file, in_place=True, is_seen=True, clock=clock)
+    thinking.look(1)
+    clock.now += 3
+    thinking.look(1)
+    await narrow.until("· Waiting")
+    assert len(narrow.lines) == 1
+
+
+def test_in_plain_sentences_it_is_said_once_and_later(clock: Clock):
+    """A screen reader reads every line aloud."""
+    screen = io.StringIO()
+    thinking = Thinking(screen, in_place=False, is_seen=True, clock=clock)
+    assert thinking.look(1) == SAY_AFTER_SECONDS
+    for _ in range(3):
+        clock.now += SAY_AFTER_SECONDS
+        assert thinking.look(1) is None
+    assert screen.getvalue() == "Waiting for the model, for 10 s so far. Ctrl+C stops the turn.\n"
+
+
+def test_for_a_program_nothing_is_written(clock: Clock):
+    """A log of a night would hold nothing else."""
+    screen = io.StringIO()
+    thinking = Thinking(screen, in_place=False, is_seen=False, clock=clock)
+    thinking.look(1)
+    clock.now += 100
+    assert thinking.look(1) is None
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("last", "is_awaited"),
+    [
+        (views.MessageItem(id="m", by="you", text="Hi"), True),
+        (views.MessageItem(id="m", by="assistant", text="Hel", open=True), True),
+        (views.CallItem(id="c", status="waiting"), False),
+        (views.CallItem(id="c", status="running"), False),
+        (views.CallItem(id="c", status="running", session="another program's"), True),
+        (views.CallItem(id="c", status="ended"), True),
+        (views.CallItem(id="c", status="doubt"), True),
+        (views.ScriptItem(id="r", status="running"), False),
+        (views.ScriptItem(id="r", status="done"), True),
+    ],
+)
+def test_while_a_card_a_tool_or_a_script_is_at_work_it_is_not_the_model(last, is_awaited):
+    """The card has the screen to itself, and a tool reports for itself."""
+    picture = Replica()
+    picture.items = {last.id: last}
+    assert picture.sign_of_life() is None, "nothing is going on"
+    picture.busy = True
+    assert (picture.sign_of_life() is not None) == is_awaited
+
+
+@requirement("API-31")
+def test_a_slow_model_is_seen_to_be_waited_for_and_ctrl_c_stops_it(run: Run):
+    """In the real chat: between the message and the first word nothing moved, and nothing said how to stop."""
+    gate, never = Pause(), Pause()
+    with ScriptedModel([["One ", "line.\n\n", gate, "Two."], [never, "three"]]) as model:
+        program = run("chat", LASTWORD_UPSTREAM=model.url)
+        program.press_at("asks ▸", "Count.\r", then="┃ One line.")
+        program.until(LINE.format("2 s"))
+        gate.open()
+        program.until("asks ▸", 2)
+        assert "Waiting for the model" not in program.text
+        shown = [line for line in program.lines if line.startswith("┃")]
+        assert [line.rstrip() for line in shown] == ["┃ One line.", "┃", "┃ Two."]
+        program.press("Go on.\r")
+        program.press_at(LINE.format("2 s"), "\x03")
+        program.until("asks ▸", 3)
+        assert "Waiting for the model" not in program.text
+        program.press("/quit\r")
+        assert program.finish() == 0

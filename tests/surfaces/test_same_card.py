@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,6 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
 )
 ROOT = Path(__file__).parents[2]
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path).open()
-    yield house
-    house.close()
 
 
 def order(text: str) -> list[str]:
@@ -81,8 +71,7 @@ def test_a_card_is_the_same_in_the_terminal_in_plain_words_on_the_page_and_in_th
     terminal.type_by_hand("yes", "╰▸ Type allow and press Enter to go on: ")
     terminal.until("Not approved: the word allow was not typed, alone and by hand.")
     plain.press("allow\r")
-    plain.until("This cannot be undone. Type the name of the tool, publish, and press Enter to go on.")
-    plain.press("allow\r")
+    plain.press_at("This cannot be undone. Type the name of the tool, publish, and press Enter to go on.", "allow\r")
     plain.until("Not approved: that was not publish, alone.")
     word = page.locator(".pane .card[data-armed=true] .word")
     word.press_sequentially("yes")
@@ -107,15 +96,11 @@ def test_the_second_act_in_a_terminal_allows_and_is_told_everywhere(house: House
     call = house.call("publish", version="1.2", index="main")
     other.until("[d] Deny")
     if way == "plain":
-        program.until("deny because REASON")
-        program.press("allow\r")
-        program.until("Type the name of the tool, publish,")
+        program.press_at("deny because REASON", "allow\r", then="Type the name of the tool, publish,")
         assert not call.done()
         program.press("publish\r")
     else:
-        program.until("[d] Deny")
-        program.press("a")
-        program.until("Type allow and press Enter")
+        program.press_at("[d] Deny", "a", then="Type allow and press Enter")
         assert not call.done()
         program.type_by_hand("allow", "╰▸ Type allow and press Enter to go on: ")
     assert call.result(PATIENCE_SECONDS).success

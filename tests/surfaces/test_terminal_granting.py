@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
 from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement
-from surfaces.conftest import MakeTool, Run, approver_at
+from surfaces.conftest import Houses, MakeTool, Run, approver_at
 from surfaces.screens import Program, Terminal
 from surfaces.test_chat import PARAMETERS, READY, SEND
 from surfaces.test_inbox_api import Neighbour
@@ -31,8 +31,8 @@ WORD = "Type grant and press Enter: "
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path).open()
+def house(houses: Houses) -> House:
+    house = houses()
 
     @house.session.registry.tool(auto_approve=True, effect="reversible")
     def pay(to: str, amount: float) -> str:
@@ -40,8 +40,7 @@ def house(tmp_path: Path) -> Iterator[House]:
         house.effects.append((to, amount))
         return "Paid."
 
-    yield house
-    house.close()
+    return house
 
 
 def grants(house: House) -> list[Any]:
@@ -51,16 +50,12 @@ def grants(house: House) -> list[Any]:
 
 def grant(program: Program, *keys: str) -> None:
     """Go through the step: the keys that loosen, the word, the press."""
-    program.press("g")
-    program.until(STEP)
+    program.press_for("g", STEP)
     for shown, key in enumerate(keys, 2):
-        program.press(key)
-        program.until(STEP, times=shown)
+        program.press_for(key, STEP, shown)
     program.press("w")
     program.type_by_hand("grant", after=WORD)
-    program.until(YES)
-    program.press("a")
-    program.until("You chose: Allow, and don't ask again")
+    program.press_at(YES, "a", then="You chose: Allow, and don't ask again")
 
 
 @requirement("GRANT-1")
@@ -97,8 +92,7 @@ async def test_the_second_step_reads_as_it_was_agreed(how: str, golden: Callable
                     ("grant", "press Enter to grant it.", 1),
                     ("pay", "You chose: Allow, and don't ask again.", 1),
                 ):
-                    terminal.press(f"{line}\n")
-                    await terminal.until(words, times)
+                    await terminal.press_for(f"{line}\n", words, times)
             else:
                 for key, words, times in (
                     ("g", STEP, 1),
@@ -109,8 +103,7 @@ async def test_the_second_step_reads_as_it_was_agreed(how: str, golden: Callable
                     ("grant\r", YES, 1),
                     ("a", "You chose: Allow, and don't ask again", 1),
                 ):
-                    terminal.press(key)
-                    await terminal.until(words, times)
+                    await terminal.press_for(key, words, times)
             shown = terminal.text
             assert [(await call).success for call in calls] == [True, True]
             [given] = await standing_grants(session.journal)
@@ -141,16 +134,12 @@ def test_a_yes_that_the_server_refuses_grants_nothing_and_the_card_comes_back(ho
     program, window = run("chat", "--attach", house.key()), Browserless(house.address).enter(house.key())
     program.until(READY)
     call = house.call("pay", to="Ada", amount=12.5)
-    program.until("[Esc] close")
-    program.press("g")
-    program.until(STEP)
+    program.press_at("[Esc] close", "g", then=STEP)
     for calls in range(1, 202):
         step(window, card_of(house), calls=calls)
     program.press("w")
     program.type_by_hand("grant", after=WORD)
-    program.until(YES)
-    program.press("a")
-    program.until("this window was not told what would be granted")
+    program.press_at(YES, "a", then="this window was not told what would be granted")
     program.until("Nothing was granted, and the card still waits.")
     program.until("[Esc] close", times=2)
     assert "Allowed" not in program.text
@@ -172,9 +161,7 @@ def test_a_card_of_another_program_is_granted_out_of_the_inbox_in_a_terminal(hou
     program = run("chat", "--attach", house.key())
     program.until(READY)
     call = neighbour.ask("lend", book="Emma")
-    program.until("/answer shows the card.")
-    program.press("/answer\r")
-    program.until("[Esc] close")
+    program.press_at("/answer shows the card.", "/answer\r", then="[Esc] close")
     grant(program)
     assert call.result(PATIENCE_SECONDS).success
     assert [(given.session_id, given.tool) for given in grants(house)] == [(neighbour.session.id, "lend")]
@@ -192,9 +179,7 @@ def test_a_chat_offers_no_second_step_on_the_card_of_another_person(house: House
     program = run("chat", "--attach", house.key())
     program.until(READY)
     call = bo.ask("pay", to="Ada", amount=5)
-    program.until("/answer shows the card.")
-    program.press("/answer\r")
-    program.until("[Esc] close")
+    program.press_at("/answer shows the card.", "/answer\r", then="[Esc] close")
     assert ANOTHERS in " ".join(program.text.replace("│", " ").split())
     assert "[g]" not in program.text
     program.press("d")

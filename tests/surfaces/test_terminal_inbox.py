@@ -139,25 +139,17 @@ def test_cards_of_a_program_are_listed_answered_and_denied_in_a_terminal(run: Ru
     asker = Asker(tmp_path, store, "clerk", [("look_up", {"word": f"w{n}"}) for n in range(4)])
     try:
         asker.until_asked()
-        terminal.until("/inbox lists them.")
-        terminal.press("/inbox all\r")
-        terminal.until("word: w3")
+        terminal.press_at("/inbox lists them.", "/inbox all\r", then="word: w3")
         # Whoever looks at one and goes away again has not answered it: it waits, and can be looked at again.
         terminal.press("/answer 2\r")
-        terminal.until("[Esc] close")
-        terminal.press("\x1b")
-        terminal.until("It still waits. /inbox lists it.")
-        terminal.press("/answer 2\r")
+        terminal.press_at("[Esc] close", "\x1b")
+        terminal.press_at("It still waits. /inbox lists it.", "/answer 2\r")
         # Below its own words a program may write that the assistant asks.
         terminal.until(f"This card is of another program: {asker.label}.")
-        terminal.until("[Esc] close", times=2)
-        terminal.press("a")
+        terminal.press_at("[Esc] close", "a", 2)
         assert asker.next_end() == ("look_up", {"word": "w1"}, "succeeded")
-        terminal.until("▸")
-        terminal.press("/inbox all\r")
-        terminal.until("/deny 2-5 REASON", times=2)
-        terminal.press("/deny 1-3 not today\r")
-        terminal.until("3 denied.")
+        terminal.press_at("▸", "/inbox all\r")
+        terminal.press_at("/deny 2-5 REASON", "/deny 1-3 not today\r", 2, then="3 denied.")
         assert [asker.next_end()[2] for _ in range(3)] == ["denied"] * 3
         assert asker.done == [{"word": "w1"}]
     finally:

@@ -78,28 +78,19 @@ async def test_a_question_is_filled_in_line_by_line_and_sent(terminal):
     ]
     assert "Your answer goes to book" in terminal.text
     assert "[f] fill in   [s] send answer   [k] rather not say   [Esc] close" in terminal.text
-    terminal.press("s")
-    await terminal.until("“Where to?” has to be filled in first")
+    await terminal.press_for("s", "“Where to?” has to be filled in first")
     await menu(terminal, 2)
     terminal.press("f")
-    await terminal.until("1. Where to? (text):")
-    terminal.press("Rome\r")
-    await terminal.until("2. How many nights? (whole number):")
-    terminal.press("two\r")
-    await terminal.until("3. Your pin (secret, optional):")
-    terminal.press("hunter2\r")
-    await terminal.until("Your pin: ••••••")
+    await terminal.press_at("1. Where to? (text):", "Rome\r")
+    await terminal.press_at("2. How many nights? (whole number):", "two\r")
+    await terminal.press_at("3. Your pin (secret, optional):", "hunter2\r", then="Your pin: ••••••")
     await menu(terminal, 3)
-    terminal.press("s")
-    await terminal.until("Not sent: nights: this is no number")
+    await terminal.press_for("s", "Not sent: nights: this is no number")
     await menu(terminal, 4)
     terminal.press("f")
-    await terminal.until("1. Where to? (text): Rome")
-    terminal.press("\r")
-    await terminal.until("2. How many nights? (whole number): two")
-    terminal.press("\x15" + "2\r")
-    await terminal.until("3. Your pin (secret, optional):")
-    terminal.press("hunter2\r")
+    await terminal.press_at("1. Where to? (text): Rome", "\r")
+    await terminal.press_at("2. How many nights? (whole number): two", "\x15" + "2\r")
+    await terminal.press_at("3. Your pin (secret, optional):", "hunter2\r")
     await menu(terminal, 5)
     terminal.press("s")
     assert (await call).success
@@ -181,9 +172,7 @@ async def test_choices_that_differ_in_case_are_told_apart(terminal, typed, meant
     call = desk.call("measure")
     await menu(terminal)
     terminal.press("f")
-    await terminal.until("1. unit (choice, optional):")
-    terminal.press(f"{typed}\r")
-    await terminal.until(f"unit: {meant}")
+    await terminal.press_at("1. unit (choice, optional):", f"{typed}\r", then=f"unit: {meant}")
     await menu(terminal, 2)
     terminal.press("s")
     assert (await call).success
@@ -199,8 +188,7 @@ async def test_a_question_is_read_aloud_in_plain_words(terminal):
     assert "┆" not in terminal.text
     for number, typed in ((1, "Rome"), (2, "2"), (3, "hunter2")):
         terminal.press(f"fill {number}\n")
-        await terminal.until(f"{['“Where to?”', '“How many nights?”', '“Your pin”'][number - 1]} (", 2)
-        terminal.press(f"{typed}\n")
+        await terminal.press_at(f"{['“Where to?”', '“How many nights?”', '“Your pin”'][number - 1]} (", f"{typed}\n", 2)
         await terminal.until("rather not say, close.", number + 1)
     terminal.press("send\n")
     assert (await call).success
@@ -238,8 +226,7 @@ async def test_a_second_button_that_cannot_be_undone_takes_a_word_as_well(termin
     desk = Desk(terminal)
     call = desk.call("post_for_good", text="Hi")
     await terminal.until_menu()
-    terminal.press("2")
-    await terminal.until("Type allow and press Enter to go on:")
+    await terminal.press_for("2", "Type allow and press Enter to go on:")
     assert desk.effects == []
     terminal.press("allow\r")
     assert (await call).success
@@ -253,11 +240,8 @@ async def test_the_second_button_takes_no_edited_call(terminal):
     call = desk.call("post", text="Hi")
     await terminal.until_menu()
     terminal.press("e")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("text=Bye\r")
-    await terminal.until("text: Hi → Bye")
-    await terminal.until("╰▸ Edit:")
-    terminal.press("\r")
+    await terminal.press_at("╰▸ Edit:", "text=Bye\r", then="text: Hi → Bye")
+    await terminal.press_at("╰▸ Edit:", "\r")
     await terminal.until_menu(2)
     terminal.press("2")
     await terminal.until_sent(b"without your changes", 1)
@@ -271,8 +255,7 @@ async def test_the_second_button_is_said_in_words_where_cards_are_read_aloud(ter
     """`allow` alone stays the first button."""
     desk = Desk(terminal, plain=True)
     call = desk.call("post", text="Hi")
-    await terminal.until("allow (Publish), allow the second (Save a draft), deny,")
-    terminal.press("allow the second\n")
+    await terminal.press_at("allow (Publish), allow the second (Save a draft), deny,", "allow the second\n")
     assert (await call).success
     assert desk.effects == ["draft"]
 
@@ -291,13 +274,9 @@ def test_a_folder_tool_asks_in_the_terminal_it_was_called_from(make_tool: MakeTo
     """The whole way of `lastword call`, with a plain function that waits in its thread."""
     make_tool("book", ASK, requireApproval=False)
     program = run("call", "book", "--tools", "tools")
-    program.until("[f] fill in")
-    program.press("f")
-    program.until("1. Where to? (text):")
-    program.press("Rome\r")
-    program.until("  Where to?: Rome")
-    program.until("[Esc] close", 2)
-    program.press("s")
+    program.press_at("[f] fill in", "f")
+    program.press_at("1. Where to? (text):", "Rome\r", then="  Where to?: Rome")
+    program.press_at("[Esc] close", "s", 2)
     assert program.finish() == 0
     assert "It was Given(values={'city': 'Rome'})" in program.text
 
@@ -366,17 +345,11 @@ def test_a_terminal_that_joins_finds_the_question_and_answers_it_for_all(make_to
         first = run("up", "--port", "0", "--tools", "tools", columns=150, LASTWORD_UPSTREAM=model.url)
         first.until("Ctrl+D stops.")
         first.until(READY)
-        first.say("Book something.")
-        first.until("[f] fill in")
+        first.say("Book something.", "[f] fill in")
         second = run("chat", "--attach")
-        second.until("[f] fill in")
-        second.press("f")
-        second.until("1. Where to? (text):")
-        second.press("Rome\r")
-        second.until("  Where to?: Rome")
-        second.until("[Esc] close", 2)
-        second.press("s")
-        second.until("Your answer was sent.")
+        second.press_at("[f] fill in", "f")
+        second.press_at("1. Where to? (text):", "Rome\r", then="  Where to?: Rome")
+        second.press_at("[Esc] close", "s", 2, then="Your answer was sent.")
         for program in (first, second):
             program.until("You go to Rome.")
         assert "This question waits no longer." in first.text

@@ -14,13 +14,11 @@ from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, lastword_command, piped
 from surfaces.test_chat import ASK, MENU, PARAMETERS, READY, SEARCH, SEND, request
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS
+from surfaces.windows import CHROMIUM
 
 with_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
 ARMED = ".card[data-armed=true]"
-
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 @pytest.fixture(autouse=True)
@@ -65,20 +63,16 @@ def test_an_answer_says_in_the_terminal_and_on_the_page_what_was_used_for_it(run
         program = up(run, model)
         program.until(READY)
         page = windows(key_of(program))
-        program.say("Light on!")
-        program.until("(No tool was used for this answer.)")
+        program.say("Light on!", "(No tool was used for this answer.)")
         expect(page.locator(".message.assistant").last).to_contain_text("The kitchen light is now on.")
         expect(page.locator(".message.assistant .used")).to_contain_text(["No tool was used for this answer"])
         program.until(READY, times=2)
         program.say("Send Ann 5.")
-        program.until(MENU)
-        program.press("a")
-        program.until("(Used: send.)")
+        program.press_at(MENU, "a", then="(Used: send.)")
         used = ["No tool was used for this answer", "Used: send"]
         expect(page.locator(".message.assistant .used")).to_contain_text(used)
         program.until(READY, times=3)
-        program.leave()
-        assert program.finish() == 0
+        assert program.leave() == 0
 
 
 @with_browser
@@ -88,8 +82,7 @@ def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Ru
         program = up(run, model)
         program.until(READY)
         page = windows(key_of(program))
-        program.say("Send Ann 5.")
-        program.until(MENU)
+        program.say("Send Ann 5.", MENU)
         expect(page.locator(ARMED)).to_contain_text("Send 5 to Ann?")
         expect(page).to_have_title("(1) lastword")
         expect(page.locator(".message.you")).to_contain_text("Send Ann 5.")
@@ -102,8 +95,7 @@ def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Ru
         assert "You chose: Send" in program.text
         assert (tmp_path / "sent.txt").read_text() == "Ann\n"
         program.until(READY, times=2)
-        program.leave()
-        assert program.finish() == 0
+        assert program.leave() == 0
 
 
 @with_browser
@@ -114,8 +106,7 @@ def test_a_card_is_in_both_and_an_answer_on_the_page_clears_the_terminal(run: Ru
         program.until(READY)
         page = windows(key_of(program))
         expect(page.get_by_text("live", exact=True)).to_be_visible()
-        program.press("my half a line")
-        program.until("▸ my half a line")
+        program.press_for("my half a line", "▸ my half a line")
         say(page, "Send Ann 5.")
         program.until("You, in another window ▸ Send Ann 5.")
         program.until(MENU)
@@ -127,8 +118,7 @@ def test_a_card_is_in_both_and_an_answer_on_the_page_clears_the_terminal(run: Ru
         program.until("┃ Ann has it.")
         program.until("▸ my half a line")
         assert not (tmp_path / "sent.txt").exists()
-        program.press(" goes on\r")
-        program.until("┃ Indeed.")
+        program.press_for(" goes on\r", "┃ Indeed.")
         expect(page.locator(".message.you").last).to_contain_text("my half a line goes on")
 
 
@@ -139,11 +129,9 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         first.until(READY)
         second = attach(run)
         second.until(READY)
-        second.say("Send Ann 5.")
-        second.until(MENU)
+        second.say("Send Ann 5.", MENU)
         first.until("You, in another window ▸ Send Ann 5.")
-        first.until(MENU)
-        first.press("a")
+        first.press_at(MENU, "a")
         second.until("╰▸ Answered by the terminal: allowed.")
         for program in (first, second):
             program.until("✓ send (done): Sent 5 to Ann.")
@@ -155,8 +143,7 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         third.until("You said ▸ Send Ann 5.")
         third.until("┃ Ann has it.")
         third.until(READY)
-        third.say("/quit")
-        third.until("Left. The conversation goes on")
+        third.say("/quit", "Left. The conversation goes on")
         assert third.finish() == 0
         # Who begins a chat of their own hears that there is one to join.
         own = run("chat", "--tools", "tools", LASTWORD_UPSTREAM=model.url)
@@ -171,24 +158,20 @@ def test_a_terminal_comes_back_after_its_server_was_killed_with_a_card_waiting(r
         server.until(READY)
         terminal = attach(run)
         terminal.until(READY)
-        terminal.say("Hello.")
-        terminal.until("┃ Hello to you.")
+        terminal.say("Hello.", "┃ Hello to you.")
         terminal.until(READY, times=2)
-        terminal.say("Send Ann 5.")
-        terminal.until(MENU)
+        terminal.say("Send Ann 5.", MENU)
         server._child.kill(signal.SIGKILL)
         terminal.until("The server does not answer.")
         terminal.until(READY, times=3)
-        terminal.say("Are you there?")
-        terminal.until("It is not known whether your message arrived. Here it is again.")
+        terminal.say("Are you there?", "It is not known whether your message arrived. Here it is again.")
         terminal.until("▸ Are you there?", times=2)
         again = up(run, model, port_of(server))
         terminal.until("The server is back.")
         terminal.until("Going on with what was interrupted.")
         terminal.until(MENU, times=2)
         again.until(MENU)
-        terminal.press("a")
-        terminal.until("┃ Ann has it.")
+        terminal.press_for("a", "┃ Ann has it.")
         again.until("Answered by the terminal: allowed.")
         again.until("┃ Ann has it.")
         assert (tmp_path / "sent.txt").read_text() == "Ann\n"
@@ -205,21 +188,16 @@ def test_stopping_in_one_terminal_stops_for_all_and_a_stopped_turn_stays_stopped
         second = attach(run)
         second.until(READY)
         first.say("Search.")
-        second.until("letters of ")
-        second.press("\x03")
-        second.until("Ctrl+C again stops the turn")
+        second.press_at("letters of ", "\x03", then="Ctrl+C again stops the turn")
         first.until("✗ search (cancelled)")
-        second.until("┃ Well,")
-        second.press("\x03")
+        second.press_at("┃ Well,", "\x03")
         for program in (first, second):
             program.until("Stopped. What was done is kept")
         first.until(READY, times=2)
-        first.leave()
-        assert first.finish() == 0
+        assert first.leave() == 0
         again = up(run, model, 0, "--session", "stopped")
         again.until(READY)
-        again.say("/runs")
-        again.until("search: cancelled")
+        again.say("/runs", "search: cancelled")
         assert "Going on with what was interrupted." not in again.text
         assert len(model.requests) == 2
 
@@ -253,8 +231,7 @@ def test_commands_in_a_joined_terminal_are_those_of_the_chat(run: Run):
             ("/undo", "no call of this session has changed a file"),
             ("/resolve nothing done", "nothing"),
         ):
-            terminal.say(f"{typed}")
-            terminal.until(words)
+            terminal.say(f"{typed}", words)
         assert model.requests == []
 
 
@@ -263,15 +240,11 @@ def test_the_card_of_another_program_is_told_of_and_answered_on_request(run: Run
     with ScriptedModel([]) as model:
         server = up(run, model)
         server.until(READY)
-        server.say("/answer")
-        server.until("no other program asks for anything")
+        server.say("/answer", "no other program asks for anything")
         other = run("run", "--tools", "tools", "--wait", "send.nuwa")
         server.until("Another program asks: send (send). /answer shows the card.")
-        server.say("/answer")
-        server.until("Send 5 to Ann?")
-        server.until(MENU)
-        server.press("a")
-        server.until("You chose: Send")
+        server.say("/answer", "Send 5 to Ann?")
+        server.press_at(MENU, "a", then="You chose: Send")
         assert other.finish() == 0
         assert (tmp_path / "sent.txt").read_text() == "Ann\n"
         server.say("/answer")

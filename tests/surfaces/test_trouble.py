@@ -25,8 +25,9 @@ from lastword.terminal import Window, attend
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
 from lastword.web import JoinFile, assistant, find_joinable
+from surfaces.conftest import Houses
 from surfaces.screens import Terminal
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, told
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House, told
 
 FAILURE = json.dumps({"error": {"message": "something went wrong, request 0123-4", "code": "internal_error"}})
 IN_THE_LOG = re.compile(r"\((\w{8}) in the log\)")
@@ -56,15 +57,8 @@ def store() -> Watched:
 
 
 @pytest.fixture
-def house(tmp_path, store):
-    house = House(tmp_path, store).open()
-    yield house
-    house.close()
-
-
-@pytest.fixture
-def window(house):
-    return Browserless(house.address).enter(house.key())
+def house(houses: Houses, store) -> House:
+    return houses(store=store)
 
 
 def logged(caplog: pytest.LogCaptureFixture, words: str) -> BaseException:
@@ -148,25 +142,22 @@ class Broken(Api):
         raise RuntimeError("the password is hunter22")
 
 
-def test_a_bug_in_a_turn_is_told_without_its_text_and_the_page_is_free_again(tmp_path, caplog):
+def test_a_bug_in_a_turn_is_told_without_its_text_and_the_page_is_free_again(caplog, houses):
     """When the page is opened, and when somebody writes: nobody is left waiting for a turn that is over."""
-    house = House(tmp_path, api=Broken).open()
-    try:
-        window = Browserless(house.address).enter(house.key())
-        with window.events() as following:
-            first = next_problem(following)
-            assert window.post("/page/say", {"text": "Hello."})[0] == 200
-            second = next_problem(following)
-            kind, data = "", dict[str, Any]()
-            while not (kind == "busy" and data["busy"] is False):
-                _, kind, data = following()
-        for words in (first, second):
-            assert words.startswith("Something broke, and the assistant stopped (")
-            assert "hunter22" not in words
-            assert isinstance(logged(caplog, words), RuntimeError)
-        assert first != second
-    finally:
-        house.close()
+    house = houses(api=Broken)
+    window = Browserless(house.address).enter(house.key())
+    with window.events() as following:
+        first = next_problem(following)
+        assert window.post("/page/say", {"text": "Hello."})[0] == 200
+        second = next_problem(following)
+        kind, data = "", dict[str, Any]()
+        while not (kind == "busy" and data["busy"] is False):
+            _, kind, data = following()
+    for words in (first, second):
+        assert words.startswith("Something broke, and the assistant stopped (")
+        assert "hunter22" not in words
+        assert isinstance(logged(caplog, words), RuntimeError)
+    assert first != second
 
 
 def test_an_undo_that_meets_a_tampered_record_is_refused_with_the_id_of_the_log(house, window, store, caplog):
@@ -334,7 +325,6 @@ def test_the_sentence_is_one_line_and_holds_no_text_of_strangers():
     assert re.fullmatch(r"It broke \(\w{8} in the log\): record 3 ‹U\+202E› was changed hint: look", words)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 def test_a_page_whose_server_fails_says_what_the_server_says(house, browser):
     """Not only that it is reconnecting: the sentence of the server, with the id of the request."""
     page = browser.new_page()

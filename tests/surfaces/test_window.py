@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from io import StringIO
 from pathlib import Path
@@ -25,16 +25,15 @@ from lastword.terminal.model_words import ModelWords
 from lastword.terminal.window import Cut, Replica, WindowEvent
 from lastword.web import JoinFile, find_joinable
 from requirements import requirement
+from surfaces.conftest import Houses
 from surfaces.screens import Terminal
 from surfaces.windows import PATIENCE_SECONDS, House, Scripted
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(houses: Houses) -> House:
     # A model of its own: the tour would begin by itself.
-    house = House(tmp_path, model=Scripted()).open()
-    yield house
-    house.close()
+    return houses(model=Scripted())
 
 
 class Bent(HttpWire):
@@ -228,8 +227,7 @@ async def test_a_terminal_that_answers_too_late_says_so_and_who_it_was(house: Ho
     call = house.call("publish", version="1", index="x")
     await terminal.until_menu()
     await terminal.press_until("a", "Type allow and press Enter")
-    terminal.press("allow\r")
-    await terminal.until("Your answer came too late, and does not count.")
+    await terminal.press_for("allow\r", "Your answer came too late, and does not count.")
     await terminal.until("Publish release: answered by the terminal: denied, because: not so fast")
     await terminal.until("✗ publish (not allowed)")
     assert wire.is_beaten
