@@ -20,7 +20,7 @@ from lastword.config import load
 from lastword.server import ServerLimits
 from lastword.server.http_server import TOLD_SECONDS
 from lastword.store import open_store, postgres_connection, postgres_ledger, writer
-from lastword.store.postgres_address import PostgresAddress
+from lastword.store.address import PostgresAddress
 from requirements import requirement
 
 PAGE = (Path(__file__).parent.parent / "docs" / "operate.md").read_text()

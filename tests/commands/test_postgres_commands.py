@@ -13,7 +13,7 @@ from lastword.server import Conversations
 from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
 from lastword.store import Entry, SqliteStore, Store, copy_store, open_store
-from lastword.store.current import RULES
+from lastword.store.chain import RULES
 from lastword.store.postgres import PostgresStore
 from lastword.testing import FixedApprover
 from postgres_server import schema_of

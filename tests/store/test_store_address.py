@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from lastword.errors import StoreError
-from lastword.store.address import StoreAddress, default_path, open_store
+from lastword.store.address import PostgresAddress, StoreAddress, default_path, open_store
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
-from lastword.store.postgres_address import PostgresAddress
 from lastword.store.sqlite import SqliteStore
 
 

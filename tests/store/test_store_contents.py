@@ -9,7 +9,8 @@ from samples import entry, make_old, other_process
 
 from lastword.errors import StoreError, Tampered
 from lastword.store import writer
-from lastword.store.contract import MAX_CONTENT_BYTES, Pruned
+from lastword.store.chain import Pruned
+from lastword.store.contract import MAX_CONTENT_BYTES
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 

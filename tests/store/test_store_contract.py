@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from samples import entry
 
 from lastword.errors import NotAllowedNow, StoreError, Tampered
-from lastword.store.chain import GENESIS, Entry, Head, link
-from lastword.store.contract import MAX_DATA_BYTES, PAGE_RECORDS, Pruned, Store
-from lastword.store.current import RULES
+from lastword.store.chain import GENESIS, RULES, Entry, Head, Pruned, link
+from lastword.store.contract import MAX_DATA_BYTES, PAGE_RECORDS, Store
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore

@@ -15,7 +15,7 @@ from samples import entry
 
 from lastword.cli import run
 from lastword.errors import StoreError, Tampered
-from lastword.store.contract import Pruned
+from lastword.store.chain import Pruned
 from lastword.store.postgres import PostgresStore
 from postgres_server import PASSWORD, PostgresServer, schema_of
 from requirements import requirement

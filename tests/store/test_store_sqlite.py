@@ -20,7 +20,7 @@ from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
 from lastword.store import sqlite_file, writer
-from lastword.store.contract import Pruned
+from lastword.store.chain import Pruned
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 

@@ -23,6 +23,7 @@ from lastword.consent import (
     Answerer,
     Approval,
     ApprovalRequest,
+    AskingSession,
     Author,
     Auto,
     Call,
@@ -39,7 +40,6 @@ from lastword.consent import (
     Standing,
     UserAction,
     Waived,
-    Whence,
     as_counted,
     is_large,
     keep_secrets,
@@ -183,13 +183,13 @@ class ApprovalRound:
 
     async def _write_asked(self, tool: Tool, request: ApprovalRequest, stops: int) -> None:
         """Have the question on the disk. One of megabytes is brought into its form beside the loop."""
-        setting, facts, whence = self._setting, None, Whence(stops)
+        setting, facts, asking = self._setting, None, AskingSession(stops)
         if tool.manifest.auto_approve is not False:
             folder = str(folder_for(tool, setting.folder)) if tool.is_placed else ""
-            whence = Whence(stops, folder, tool.path_schemas, setting.user_digest)
+            asking = AskingSession(stops, folder, tool.path_schemas, setting.user_digest)
         if is_large(request.argument_bytes, request.preview):
-            facts = await THREADS.result_of(self._journal.facts_of(request, whence))
-        await self._journal.asked(request, whence, facts)
+            facts = await THREADS.result_of(self._journal.facts_of(request, asking))
+        await self._journal.asked(request, asking, facts)
 
     async def _found_asked(
         self, question: Question, request: ApprovalRequest, earlier: Life

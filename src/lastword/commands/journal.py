@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lastword import store as stores
 from lastword import values
 from lastword.cli import DONE, NOT_ALLOWED
 from lastword.commands.options import check_flag, json_option, print_json, store_option, with_journal, with_own_journal
@@ -17,7 +18,6 @@ from lastword.commands.person import agreed
 from lastword.consent import size_in_words
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean
-from lastword.lazily import load_later
 from lastword.server import Conversations, EndedUnused
 from lastword.store import (
     Behind,
@@ -295,8 +295,6 @@ async def _forget(journal: Journal, id: str) -> EndedUnused:
     return EndedUnused(1, messages)
 
 
-_postgres = load_later("lastword.store.postgres")
-
 _WARNING = (
     "Use one of them from now on, and keep the other as a copy: what is answered in the one is still unanswered in the "
     "other."
@@ -359,7 +357,7 @@ def grant(role: str, forgetting: bool, store: str | None) -> int:
 
     async def work(journal: Journal) -> None:
         kept: Store = journal.store
-        if not isinstance(kept, _postgres.PostgresStore):
+        if not isinstance(kept, stores.PostgresStore):
             raise LastWordError(
                 "only a server has roles",
                 place="lastword journal grant",

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from lastword.consent.approval import CANCEL as CANCEL
     from lastword.consent.approval import DENY as DENY
     from lastword.consent.approval import MASK as MASK
-    from lastword.consent.approval import NOWHERE as NOWHERE
+    from lastword.consent.approval import NO_SESSION as NO_SESSION
     from lastword.consent.approval import ApprovalRequest as ApprovalRequest
     from lastword.consent.approval import Approver as Approver
+    from lastword.consent.approval import AskingSession as AskingSession
     from lastword.consent.approval import Author as Author
-    from lastword.consent.approval import Whence as Whence
     from lastword.consent.approval import as_counted as as_counted
     from lastword.consent.approval import hide as hide
     from lastword.consent.approval import is_large as is_large

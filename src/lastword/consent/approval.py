@@ -35,7 +35,7 @@ DENY = "Deny"
 OFFERED_AFTER = 3
 
 
-class Whence(msgspec.Struct, frozen=True):
+class AskingSession(msgspec.Struct, frozen=True):
     """What whoever answers elsewhere has to know of the session that asks. None of it is shown or run, so the digest of
     the request does not cover it."""
 
@@ -49,7 +49,7 @@ class Whence(msgspec.Struct, frozen=True):
     """The digest of the user for whom the session works: a grant from this card serves nobody else's."""
 
 
-NOWHERE: Whence = Whence()
+NO_SESSION: AskingSession = AskingSession()
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +219,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         given = self.arguments
         return tuple(p.name for p in self.manifest.parameters if p.name not in given)
 
-    def written(self, process: str = "", whence: Whence = NOWHERE, program: str = "") -> bytes:
+    def written(self, process: str = "", asking: AskingSession = NO_SESSION, program: str = "") -> bytes:
         """The facts as the journal keeps them: with who asks, and how things stood around it."""
         manifest, arguments = self.manifest, self.argument_bytes
         secrets = manifest.secrets
@@ -235,7 +235,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.Raw(arguments),
             *_OF_CARD(self),
             process,
-            whence.stops,
+            asking.stops,
             self.looked_at,
             manifest.secondary_acts,
             self.denials,
@@ -245,9 +245,9 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             manifest.auto_approve,
             self._left_out(),
             self.carried_out_by,
-            whence.path_schemas,
-            whence.folder,
-            whence.user,
+            asking.path_schemas,
+            asking.folder,
+            asking.user,
         )
         return _encode(_Facts(*written))
 

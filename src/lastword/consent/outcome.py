@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from lastword import values
-from lastword.consent.call import Call
 from lastword.tools import content
+
+if TYPE_CHECKING:
+    from lastword.consent.call import Call
 
 Kind = Literal[
     "succeeded",

@@ -16,8 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import msgspec
@@ -26,9 +25,10 @@ from lastword import values
 from lastword.consent import (
     ACTING,
     MASK,
-    NOWHERE,
+    NO_SESSION,
     Answerer,
     ApprovalRequest,
+    AskingSession,
     Call,
     Kept,
     LiveCall,
@@ -36,7 +36,6 @@ from lastword.consent import (
     People,
     Seal,
     UserAction,
-    Whence,
     handed_over_outcome,
     hide,
     named,
@@ -46,7 +45,6 @@ from lastword.journal.queue import OwnName, asker_of, does_live, held, this_prog
 from lastword.journal.records import (
     ASKED,
     SESSION_KINDS,
-    FinishedFacts,
     HandedOverFacts,
     Life,
     NotAsked,
@@ -57,18 +55,18 @@ from lastword.journal.records import (
     burn_key,
     content_of,
     data_of,
+    finished_facts,
     read_answer,
     start_key,
     stop_key,
 )
 from lastword.store import PAGE_RECORDS, Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
-from lastword.tools import Tool
+
+if TYPE_CHECKING:
+    from lastword.tools import Tool
 
 _encode = msgspec.json.Encoder().encode
-
 Clock = Callable[[], float]
-_ALL_FINISHED = attrgetter(*FinishedFacts.__struct_fields__)
-_UNFINISHED = ("burned", "run_started", "question_asked")
 
 
 class Journal:
@@ -89,14 +87,16 @@ class Journal:
 
     # What needs a person is durable before the next step.
 
-    def asked(self, request: ApprovalRequest, whence: Whence = NOWHERE, facts: bytes | None = None) -> Awaitable[bool]:
+    def asked(
+        self, request: ApprovalRequest, asking: AskingSession = NO_SESSION, facts: bytes | None = None
+    ) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
-        facts = facts or self.facts_of(request, whence)()
+        facts = facts or self.facts_of(request, asking)()
         return self.store.commit(Entry(request.session_id, "asked", request.call_id, self._now(), facts))
 
-    def facts_of(self, request: ApprovalRequest, whence: Whence) -> Callable[[], bytes]:
+    def facts_of(self, request: ApprovalRequest, asking: AskingSession) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
-        return partial(request.written, self._own_name.get(), whence, this_program())
+        return partial(request.written, self._own_name.get(), asking, this_program())
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> bool:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
@@ -113,10 +113,8 @@ class Journal:
         use: NotAsked = ASKED,
     ) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
-        burned = self._burned(session_id, call, sealed)
-        return await self._start(
-            call.id, live, *use.uses, burned, *self._begun(session_id, call, tool, approval, use.why)
-        )
+        begun = self._begun(session_id, call, tool, sealed, approval, use.why)
+        return await self._start(call.id, live, *use.uses, *begun)
 
     async def answer_and_start(
         self,
@@ -130,15 +128,8 @@ class Journal:
         use: NotAsked = ASKED,
     ) -> bool:
         """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
-        session_id = request.session_id
-        return await self._start(
-            call.id,
-            live,
-            *use.uses,
-            self._answered(request, action, sealed),
-            self._burned(session_id, call, sealed),
-            *self._begun(session_id, call, tool, approval, use.why),
-        )
+        begun = self._begun(request.session_id, call, tool, sealed, approval, use.why)
+        return await self._start(call.id, live, *use.uses, self._answered(request, action, sealed), *begun)
 
     async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
@@ -176,17 +167,15 @@ class Journal:
     def holding(self, what: str, name: str) -> AbstractContextManager[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
         refusal = SessionError(
-            f"this {what} is being carried out by another program",
-            place=name,
-            hint="lastword show says how it stands",
+            f"this {what} is being carried out by another program", place=name, hint="lastword show says how it stands"
         )
         return held(self.store, f"{what}:{name}", refusal)
 
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
-        noted = self._settled(session_id, outcome.call_id, life, why)
+        ends = (self._settled(session_id, outcome.call_id, life, why), self._finished(session_id, outcome))
         with self._overtaking(life):
-            return await self.store.commit(noted, self._finished(session_id, outcome))
+            return await self.store.commit(*ends)
 
     def _overtaking(self, life: Life) -> AbstractContextManager[None]:
         """Decide about a call that another process has started. If that one lives after all, it writes nothing more."""
@@ -320,8 +309,8 @@ class Journal:
         for record in await self.store.current("asked", stream=session_id):
             facts = data_of(record)
             if facts and self._is_of_another(facts.get("process") or ""):
-                answered = await self.store.taken(answer_key(facts["nonce"])) is not None
-                if not answered and await asker_of(self.store, facts) == "waits":
+                key = answer_key(facts["nonce"])
+                if await self.store.taken(key) is None and await asker_of(self.store, facts) == "waits":
                     return True
         for record in await self.store.current("burned", stream=session_id):
             life = await self.life(record.subject)
@@ -386,8 +375,8 @@ class Journal:
 
     async def unfinished(self) -> set[str]:
         """The sessions that still have a waiting question, a call in doubt or an unfinished run."""
-        waiting = {facts["session_id"] for facts in await self.waiting()}
-        return waiting | {record.stream for record in await self.store.current(_UNFINISHED)}
+        begun = await self.store.current(("burned", "run_started", "question_asked"))
+        return {record.stream for record in begun} | {facts["session_id"] for facts in await self.waiting()}
 
     async def prune(self, before: float) -> Pruned:
         """Forget what the records of old sessions say, and what they hold. What is still open is kept whole."""
@@ -417,16 +406,20 @@ class Journal:
         data = {"seal": sealed.digest, "nonce": sealed.nonce}
         return self.entry(session_id, "burned", call.id, data, once=burn_key(sealed.nonce))
 
-    def _begun(self, session_id: str, call: Call, tool: Tool, approval: str, why: str) -> tuple[Entry, ...]:
-        """The first start of an approved call; of one that another program carries out, that it was handed over."""
+    def _begun(
+        self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str, why: str
+    ) -> tuple[Entry, ...]:
+        """An approval that is spent, and the first start with it; of a call that another program carries out, that it
+        was handed over."""
+        burned = self._burned(session_id, call, sealed)
         once = start_key(call.id, 0)
         if tool.carried_out_by is None:
-            return (self._started(session_id, call, tool, approval, once, why),)
+            return burned, self._started(session_id, call, tool, approval, once, why)
         # It stands where others have their start, and is its end as far as this program goes: it must not count
         # as open for as long as the other may take.
         data = HandedOverFacts(call.tool, msgspec.Raw(call.arguments), call.origin, approval, tool.carried_out_by, why)
         handed = Entry(session_id, "handed_over", call.id, self._now(), _encode(data), once, irrevocable=True)
-        return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
+        return burned, handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
 
     def _started(
         self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None, why: str = ""
@@ -446,8 +439,8 @@ class Journal:
         return self.entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Entry:
-        data = FinishedFacts(*_ALL_FINISHED(outcome))
-        return Entry(session_id, "finished", outcome.call_id, self._now(), _encode(data), contents=contents)
+        data = _encode(finished_facts(outcome))
+        return Entry(session_id, "finished", outcome.call_id, self._now(), data, contents=contents)
 
     def entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         """Something to write down now, in one commit with something else."""

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lastword import ids
-from lastword.consent import People
 from lastword.errors import SessionError, Tampered
 from lastword.journal.records import answer_key, data_of
-from lastword.store import Record, Store
 from lastword.tools.guard import host_name
+
+if TYPE_CHECKING:
+    from lastword.consent import People
+    from lastword.store import Record, Store
 
 Asker = Literal["waits", "ended", "unknown"]
 """`waits`: it lives and hears the answer. `ended`: nobody hears it by itself. `unknown`: the question is of an earlier

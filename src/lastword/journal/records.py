@@ -6,6 +6,7 @@ Nothing here writes or proves anything. That is the journal's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -289,6 +290,13 @@ def answer_facts(
         action.acts,
         action.grant,
     )
+
+
+def finished_facts(outcome: Outcome) -> FinishedFacts:
+    return FinishedFacts(*_ALL_OF_AN_END(outcome))
+
+
+_ALL_OF_AN_END = attrgetter(*FinishedFacts.__struct_fields__)
 
 
 def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:

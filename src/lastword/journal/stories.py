@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.consent import MASK, holding_words, read_answerer
 from lastword.display import visible
 from lastword.journal.records import data_of
-from lastword.store import Record
+
+if TYPE_CHECKING:
+    from lastword.store import Record
 
 # Arguments and messages longer than this are cut in a list; `--json` and `export` have all of it.
 MAX_WORDS = 160

@@ -6,17 +6,19 @@ a call may run, which are the journal's own.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from lastword.consent import Answerer, hide, read_answerer
 from lastword.errors import SessionError, Tampered
-from lastword.journal.journal import Journal
 from lastword.journal.queue import Asker, asker_of
 from lastword.journal.records import data_of
-from lastword.store import Record
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
+
+if TYPE_CHECKING:
+    from lastword.journal.journal import Journal
+    from lastword.store import Record
 
 ASKED = "question_asked"
 ANSWERED = "question_answered"

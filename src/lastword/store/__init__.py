@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from lastword.store.address import StoreAddress as StoreAddress
     from lastword.store.address import default_path as default_path
     from lastword.store.address import open_store as open_store
+    from lastword.store.chain import Behind as Behind
     from lastword.store.chain import Entry as Entry
     from lastword.store.chain import Head as Head
+    from lastword.store.chain import Pruned as Pruned
     from lastword.store.chain import Record as Record
     from lastword.store.contract import PAGE_RECORDS as PAGE_RECORDS
-    from lastword.store.contract import Behind as Behind
-    from lastword.store.contract import Pruned as Pruned
     from lastword.store.contract import ReadOnlyGuard as ReadOnlyGuard
     from lastword.store.contract import Store as Store
     from lastword.store.contract import read_only_guard as read_only_guard
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lastword.store.exports import export as export
     from lastword.store.exports import verify_export as verify_export
     from lastword.store.memory import MemoryStore as MemoryStore
+    from lastword.store.postgres import PostgresStore as PostgresStore
     from lastword.store.private_files import DEFAULT_FILE as DEFAULT_FILE
     from lastword.store.private_files import data_folder as data_folder
     from lastword.store.private_files import is_held as is_held

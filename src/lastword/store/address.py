@@ -1,21 +1,23 @@
-"""From the address of a store to the store: `memory:`, `sqlite:///file`, `postgresql://…`. Nothing is opened here."""
+"""From the address of a store to the store: `memory:`, `sqlite:///file`, `postgresql://…`. Nothing is opened here.
+
+The one of a server is `postgresql://USER@HOST:PORT/DATABASE?store=NAME`, and what libpq knows besides: `sslmode`,
+`sslrootcert`, `passfile`. What is missing comes from where every program of PostgreSQL looks: `PGHOST`, `PGPASSWORD`,
+`~/.pgpass`. A password is kept where nothing prints it.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path, PurePath
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
+from lastword import store as stores
 from lastword.errors import StoreError
-from lastword.lazily import load_later
-from lastword.store.contract import Store
-from lastword.store.memory import MemoryStore
-from lastword.store.postgres_address import PostgresAddress, is_postgres
 from lastword.store.private_files import DEFAULT_FILE, data_folder
-from lastword.store.sqlite import SqliteStore
-
-# Few have it, and it takes longer to load than all the rest.
-_postgres = load_later("lastword.store.postgres")
 
 _ADDRESSES = (
     "an address is memory:, sqlite:///FILE (a fourth slash begins an absolute path) "
@@ -51,19 +53,19 @@ class StoreAddress:
             return self._text
         return f"{self._scheme}:///{folder / Path(path).expanduser()}"
 
-    def open(self) -> Store:
+    def open(self) -> stores.Store:
         """The store. It connects when it is first used, so a wrong file is reported then."""
+        # By the door, so that a driver is loaded by whoever opens such a store: the one of a server is the dearest.
         shown = self._without_user()
         if not self._colon or not re.fullmatch(r"[a-z][a-z0-9+]*", self._scheme, re.ASCII | re.IGNORECASE):
             raise StoreError(f"{shown!r} is not the address of a store", hint=f"did you mean sqlite:///{shown}?")
         match self._scheme.lower():
             case "memory" if self._rest in ("", "//"):
-                return MemoryStore()
+                return stores.MemoryStore()
             case "sqlite":
-                return SqliteStore(self._file())
+                return stores.SqliteStore(self._file())
             case "postgresql" | "postgres" | "postgresql+asyncpg":
-                opened: Store = _postgres.PostgresStore(self._text)
-                return opened
+                return stores.PostgresStore(self._text)
         raise StoreError(f"{shown!r} is not the address of a store", hint=_ADDRESSES)
 
     def _file(self) -> Path:
@@ -78,7 +80,7 @@ class StoreAddress:
         return re.sub(r"//[^/]*@", "//…@", self._text)
 
 
-def open_store(address: str) -> Store:
+def open_store(address: str) -> stores.Store:
     """The store at an address. It connects when it is first used, so a wrong file is reported then."""
     return StoreAddress(address).open()
 
@@ -86,3 +88,104 @@ def open_store(address: str) -> Store:
 def default_path(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
     """Where the store is when nobody says otherwise: `sys.platform`, `os.environ`, `Path.home()` decide."""
     return data_folder(platform, environment, home) / DEFAULT_FILE
+
+
+SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
+DEFAULT_STORE = "lastword"
+
+# PostgreSQL cuts names after 63 bytes in silence, and two long ones would be one.
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+_FORM = "postgresql://USER@HOST:PORT/DATABASE?store=NAME"
+# These would make a commit return before it is durable, or change what our statements mean.
+# And a service, whose file names the server, would hide from us where the way leads and whether it has to be proven.
+_NOT_OURS_TO_SET = ("synchronous_commit", "search_path", "options", "default_transaction_read_only", "role", "service")
+
+
+class PostgresAddress:
+    """Where a store is. `shown` is fit for logs, errors and people; the rest is for the connection alone."""
+
+    def __init__(self, address: str, environment: Mapping[str, str] | None = None) -> None:
+        environment = os.environ if environment is None else environment
+        parts = _split(address)
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        names = [value for key, value in options if key == "store"]
+        self.schema = names[-1] if names else DEFAULT_STORE
+        if not _NAME.fullmatch(self.schema) or self.schema in ("public", "information_schema", "pg_catalog"):
+            raise StoreError(
+                f"{self.schema!r} is no name for a store", hint="small letters, digits and underscores, a letter first"
+            )
+        for key, _ in options:
+            if key in _NOT_OURS_TO_SET:
+                raise StoreError(f"{key} is not for an address to set", hint=f"an address is {_FORM}")
+        rest = [(key, value) for key, value in options if key != "store"]
+        self._dsn = parts._replace(scheme="postgresql", query=urlencode(rest)).geturl()
+        host = _host(parts, dict(rest), environment)
+        database = unquote(parts.path.removeprefix("/")) or environment.get("PGDATABASE", "")
+        self.shown = f"postgresql://{host}/{database}?store={self.schema}"
+        self.has_password = parts.password is not None or any(key == "password" for key, _ in rest)
+        # Whoever reads or changes what passes here could answer cards. Outside of this machine nothing less than a
+        # proven server is taken, unless somebody says so.
+        is_said = "sslmode" in dict(rest) or "PGSSLMODE" in environment
+        # Where a service names the server, it is not in sight how far away that is.
+        is_near = _is_near(host) and not (environment.get("PGSERVICE") and not _names_host(parts, dict(rest)))
+        self.must_be_proven = not is_said and not is_near
+
+    def __repr__(self) -> str:
+        return f"PostgresAddress({self.shown!r})"
+
+    @property
+    def digest(self) -> str:
+        """A name for the files that a machine keeps of this store."""
+        return sha256(self.shown.encode()).hexdigest()[:32]
+
+    def reveal(self) -> str:
+        """What the driver connects with. It may hold a password: it is passed on, and never kept or shown."""
+        return self._dsn
+
+
+def is_postgres(address: str) -> bool:
+    """Whether an address means a PostgreSQL server."""
+    return address.partition(":")[0].lower() in SCHEMES
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        parts = urlsplit(address)
+        if "," not in parts.netloc:  # Several servers have a port each.
+            _ = parts.port
+    except ValueError:
+        parts = SplitResult("", "", "", "", "")
+    if parts.scheme.lower() not in SCHEMES or not address[len(parts.scheme) :].startswith("://") or parts.fragment:
+        # The words of the parser would repeat what it was given, and a password may be in it.
+        raise StoreError("this is not the address of a PostgreSQL server", hint=f"an address is {_FORM}")
+    return parts
+
+
+def _host(parts: SplitResult, options: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    named = parts.netloc.rpartition("@")[2]
+    if not named:
+        named = options.get("host") or environment.get("PGHOST", "localhost")
+        port = options.get("port") or environment.get("PGPORT", "")
+        named = f"{named}:{port}" if port else named
+    return unquote(named).lower()
+
+
+def _names_host(parts: SplitResult, options: Mapping[str, str]) -> bool:
+    return bool(parts.netloc.rpartition("@")[2] or options.get("host"))
+
+
+def _is_near(hosts: str) -> bool:
+    """Whether nothing leaves this machine: a socket, or loopback. Of several servers, all of them."""
+    return all(_is_loopback(host) for host in hosts.split(","))
+
+
+def _is_loopback(host: str) -> bool:
+    if host.startswith("/"):
+        return True
+    name = re.sub(r":[0-9]*$", "", host).strip("[]")
+    if name in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

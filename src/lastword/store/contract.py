@@ -2,7 +2,7 @@
 
 A store is one append-only list of records, chained by digest, shared by everything that must be remembered: the calls
 and runs of sessions, and the conversations of the server. It knows nothing of either, but for one table of rules: which
-kinds of records replace or end each other (current.py). Drivers: `memory`, `sqlite` and `postgres`.
+kinds of records replace or end each other (chain.py). Drivers: `memory`, `sqlite` and `postgres`.
 
 Four ideas carry the whole product:
 
@@ -35,8 +35,10 @@ from lastword.errors import StoreError, Tampered
 from lastword.store.chain import (
     GENESIS,
     INVESTIGATE,
+    Behind,
     Entry,
     Head,
+    Pruned,
     Record,
     compare,
     cut_off,
@@ -73,34 +75,6 @@ def refuse_if_watched(what: str, name: str = "") -> None:
     guard = read_only_guard.get()
     if guard is not None:
         raise guard.refuse(what + name)
-
-
-class Pruned(msgspec.Struct, frozen=True):
-    """What is gone."""
-
-    records: int = 0
-    """How many lost their data."""
-    contents: int = 0
-    """How many contents nobody holds any more."""
-    content_bytes: int = 0
-
-    def __add__(self, other: Pruned) -> Pruned:
-        return Pruned(
-            self.records + other.records,
-            self.contents + other.contents,
-            self.content_bytes + other.content_bytes,
-        )
-
-
-class Behind(msgspec.Struct, frozen=True):
-    """A store that does not hold what was seen of it: its log was lost, it was restored from a copy, it is another."""
-
-    fact: str
-    """What does not fit, in words."""
-    found: Head
-    """Where the store ends."""
-    seen: Head | None
-    """Where it was last seen to end; None when that is not known any more."""
 
 
 class Filter(msgspec.Struct, frozen=True, gc=False):
@@ -193,7 +167,7 @@ class Store(ABC):
 
     @abstractmethod
     async def current(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
-        """The records of these kinds that still count by the rules of current.py, in the order in which each began to.
+        """The records of these kinds that still count by the rules of chain.py, in the order in which each began to.
 
         It costs what it returns, however long the list is.
         """
@@ -348,11 +322,6 @@ _seq = attrgetter("seq")
 
 def _missing(seq: int) -> Tampered:
     return Tampered(f"record {seq} is missing", hint=INVESTIGATE)
-
-
-def not_held(head: Head) -> StoreError:
-    """Somebody accepts what is not there."""
-    return StoreError(f"this journal does not hold the head {head}", hint="look at it again, and accept what is there")
 
 
 def _check(entry: Entry) -> None:

@@ -12,19 +12,13 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, NamedTuple
 
-from lastword.errors import StoreError, Tampered
-from lastword.store.chain import Entry, Head
-from lastword.store.contract import (
-    WRITE,
-    Filter,
-    Pruned,
-    Store,
-    refuse_if_watched,
-)
-from lastword.store.current import CurrentRow
+from lastword.errors import NewerStore, StoreError, Tampered
+from lastword.store.chain import CurrentRow, Entry, Head, Pruned
+from lastword.store.contract import WRITE, Filter, Store, refuse_if_watched
 from lastword.store.writer import TAKEN, Adopted, AnyLedger, Applied, Job, StoreChange, Writer
 
 # Other processes can write between two transactions of this many, so that none waits long.
@@ -162,6 +156,35 @@ class DurableStore(Store, Generic[AnyLedger]):
                 hint="lastword journal verify finds the first record that does not fit; restore from a copy",
             )
         return row
+
+
+def load_migrations(folder: str) -> list[str]:
+    """The steps from nothing to the present form. Step n is in the file whose name begins with n."""
+    # By the package's resources it would cost the start of every hook.
+    found = sorted(Path(__file__).with_name(folder).glob("*.sql"))
+    for number, step in enumerate(found, start=1):
+        assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
+    return [step.read_text(encoding="utf-8") for step in found]
+
+
+def of_a_later_version(form: int, known: int, place: str, kind: str) -> NewerStore:
+    """What was brought further than this version can follow."""
+    return NewerStore(
+        f"written by a later version of lastword (its form is {form}, this version knows {known})",
+        place=place,
+        hint=f"upgrade lastword, or name another {kind}",
+    )
+
+
+WRONG_CONTENTS = """
+SELECT h.digest, 'is missing' FROM holds AS h LEFT JOIN contents AS c USING (digest) WHERE c.digest IS NULL
+UNION ALL SELECT h.digest, 'is held by a record that was forgotten' FROM holds AS h
+    LEFT JOIN records AS r USING (seq) WHERE r.data IS NULL
+UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
+    WHERE NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.digest = c.digest)
+LIMIT 1"""
+"""Finds a content that is missing, or is held by no record."""
+RESTORE = "restore it from a copy, and keep both for whoever investigates"
 
 
 class Dialect(NamedTuple):

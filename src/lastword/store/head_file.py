@@ -26,8 +26,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lastword.errors import StoreError
-from lastword.store.chain import GENESIS, Head
-from lastword.store.contract import Behind
+from lastword.store.chain import GENESIS, Behind, Head
 from lastword.store.private_files import make_private, sync_names
 
 # A disk writes a sector whole or not at all, so the two heads never share one.

@@ -11,18 +11,8 @@ from threading import Lock
 
 import msgspec
 
-from lastword.store.chain import GENESIS, Entry, Head, Record, chain, check_content
-from lastword.store.contract import (
-    WRITE,
-    Behind,
-    Filter,
-    Pruned,
-    Store,
-    kinds_of,
-    not_held,
-    refuse_if_watched,
-)
-from lastword.store.current import Current
+from lastword.store.chain import GENESIS, Behind, Current, Entry, Head, Pruned, Record, chain, check_content, not_held
+from lastword.store.contract import WRITE, Filter, Store, kinds_of, refuse_if_watched
 
 # Chaining many records in one go costs half of chaining each by itself. Every read chains first, so none sees less.
 CHAINED_AT_ONCE = 256

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from lastword.errors import MayNotForget, Tampered
-from lastword.store.chain import Head, Record, check_content
-from lastword.store.contract import WRITE, Behind, Filter, Pruned, kinds_of, refuse_if_watched
-from lastword.store.current import CurrentRow
+from lastword.store.address import PostgresAddress
+from lastword.store.chain import Behind, CurrentRow, Head, Pruned, Record, check_content
+from lastword.store.contract import WRITE, Filter, kinds_of, refuse_if_watched
 from lastword.store.durable import COLUMNS, Conditions, Dialect, DurableStore
 from lastword.store.head_file import PostgresKnownHead, missing
-from lastword.store.postgres_address import PostgresAddress
 from lastword.store.postgres_connection import PostgresLink
 from lastword.store.postgres_leases import PostgresLeases
 from lastword.store.postgres_ledger import PostgresLedger

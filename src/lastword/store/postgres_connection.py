@@ -14,12 +14,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from threading import Lock, Thread
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from lastword.errors import StoreError
 from lastword.lazily import brought_by
-from lastword.store.postgres_address import PostgresAddress
+
+if TYPE_CHECKING:
+    from lastword.store.address import PostgresAddress
 
 with brought_by("postgres", "asyncpg"):
     import asyncpg

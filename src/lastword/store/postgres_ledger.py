@@ -10,14 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.chain import GENESIS, Head, Record, link
-from lastword.store.contract import Pruned, not_held
-from lastword.store.current import KINDS, NAMED_BY_DATA, step
-from lastword.store.head_file import PostgresKnownHead
+from lastword.store.chain import GENESIS, KINDS, NAMED_BY_DATA, Head, Pruned, Record, link, not_held, step
 from lastword.store.postgres_connection import (
     FAILED,
     IN_WORDS,
@@ -31,9 +28,12 @@ from lastword.store.postgres_connection import (
     end,
     explain,
 )
-from lastword.store.postgres_leases import PostgresLeases
 from lastword.store.postgres_schema import MIGRATIONS, check_form
 from lastword.store.writer import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
+
+if TYPE_CHECKING:
+    from lastword.store.head_file import PostgresKnownHead
+    from lastword.store.postgres_leases import PostgresLeases
 
 # How long a COMMIT may take. Where it waits for a replica that is away, it must not be called off: the server would
 # then say that it happened.

@@ -7,12 +7,11 @@ Nothing here writes records.
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from typing import Any
 
-from lastword.errors import NewerStore, StoreError, Tampered
-from lastword.store.chain import GENESIS, check_content
-from lastword.store.current import KINDS, Current, contradicted
+from lastword.errors import StoreError, Tampered
+from lastword.store.chain import GENESIS, KINDS, Current, check_content, contradicted
+from lastword.store.durable import RESTORE, WRONG_CONTENTS, load_migrations, of_a_later_version
 from lastword.store.postgres_connection import NO_SUCH_TABLE, Connection, InsufficientPrivilege
 
 # Found in pg_locks by whoever wonders what two processes wait for: "LWRD".
@@ -30,16 +29,7 @@ def channel(schema: str) -> str:
     return f"lastword_{schema}"[:63]
 
 
-def _load_migrations() -> list[str]:
-    """The steps from nothing to the present form. Step n is in the file whose name begins with n."""
-    folder = files("lastword.store") / "postgres_migrations"
-    found = sorted((step for step in folder.iterdir() if step.name.endswith(".sql")), key=lambda step: step.name)
-    for number, step in enumerate(found, start=1):
-        assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
-    return [step.read_text(encoding="utf-8") for step in found]
-
-
-MIGRATIONS = _load_migrations()
+MIGRATIONS = load_migrations("postgres_migrations")
 
 
 async def prepare(connection: Connection, schema: str, place: str) -> None:
@@ -62,11 +52,7 @@ async def prepare(connection: Connection, schema: str, place: str) -> None:
 def check_form(form: int, place: str) -> None:
     """Refuse a store that another version of lastword has brought into a form that this one cannot write."""
     if form > len(MIGRATIONS):
-        raise NewerStore(
-            f"written by a later version of lastword (its form is {form}, this version knows {len(MIGRATIONS)})",
-            place=place,
-            hint="upgrade lastword, or name another store",
-        )
+        raise of_a_later_version(form, len(MIGRATIONS), place, "store")
     if form < len(MIGRATIONS):
         raise StoreError(
             f"brought back into an earlier form ({form}, this version writes {len(MIGRATIONS)})",
@@ -140,7 +126,6 @@ async def grant(connection: Connection, schema: str, role: str, *, forgetting: b
             await connection.execute(f"GRANT EXECUTE ON FUNCTION {row['name']} TO {quoted}")
 
 
-_RESTORE = "restore it from a copy, and keep both for whoever investigates"
 # Records that are read together.
 PAGE = 2000
 
@@ -174,7 +159,7 @@ async def examine(connection: Connection, schema: str, place: str) -> None:
             or await _contents_changed(connection)
         )
     if contradiction is not None:
-        raise Tampered(contradiction, place=place, hint=_RESTORE)
+        raise Tampered(contradiction, place=place, hint=RESTORE)
 
 
 async def _schema_changed(connection: Connection, schema: str) -> str | None:
@@ -226,13 +211,5 @@ async def _contents_changed(connection: Connection) -> str | None:
     ):
         after = row[0]
         check_content(row[0], row[1])
-    found = await connection.fetchrow(
-        """
-        SELECT h.digest, 'is missing' FROM holds AS h LEFT JOIN contents AS c USING (digest) WHERE c.digest IS NULL
-        UNION ALL SELECT h.digest, 'is held by a record that was forgotten' FROM holds AS h
-            LEFT JOIN records AS r USING (seq) WHERE r.data IS NULL
-        UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
-            WHERE NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.digest = c.digest)
-        LIMIT 1"""
-    )
+    found = await connection.fetchrow(WRONG_CONTENTS)
     return None if found is None else f"the content {found[0]} {found[1]}"

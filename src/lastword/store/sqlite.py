@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import apsw
 
-from lastword.store.chain import Head, Record, check_content, tampered
-from lastword.store.contract import WRITE, Behind, Filter, kinds_of, refuse_if_watched
-from lastword.store.current import CurrentRow
+from lastword.store.chain import Behind, CurrentRow, Head, Record, check_content, tampered
+from lastword.store.contract import WRITE, Filter, kinds_of, refuse_if_watched
 from lastword.store.durable import COLUMNS, Conditions, Dialect, DurableStore
 from lastword.store.private_files import hold, holds_folder
 from lastword.store.sqlite_file import (

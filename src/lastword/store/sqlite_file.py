@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 import apsw
 
-from lastword.errors import NewerStore, StoreError, Tampered
-from lastword.store.chain import check_content
-from lastword.store.current import KINDS, Current, contradicted
+from lastword.errors import StoreError, Tampered
+from lastword.store.chain import KINDS, Current, check_content, contradicted
+from lastword.store.durable import RESTORE, WRONG_CONTENTS, load_migrations, of_a_later_version
 from lastword.store.private_files import make_private, sync_names
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).
@@ -214,16 +214,7 @@ def roll_back(connection: apsw.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def _load_migrations() -> list[str]:
-    """The steps from an empty file to the present form. Step n is in the file whose name begins with n."""
-    folder = Path(__file__).with_name("migrations")  # By the package's resources it would cost the start of every hook.
-    found = sorted((step for step in folder.iterdir() if step.name.endswith(".sql")), key=lambda step: step.name)
-    for number, step in enumerate(found, start=1):
-        assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
-    return [step.read_text(encoding="utf-8") for step in found]
-
-
-MIGRATIONS = _load_migrations()
+MIGRATIONS = load_migrations("migrations")
 
 
 def form_of(connection: apsw.Connection) -> int:
@@ -235,11 +226,7 @@ def check_version(connection: apsw.Connection, path: Path) -> None:
     """Refuse a file that a later version of lastword has brought further than this one can follow."""
     version = form_of(connection)
     if version > len(MIGRATIONS):
-        raise NewerStore(
-            f"written by a later version of lastword (its form is {version}, this version knows {len(MIGRATIONS)})",
-            place=str(path),
-            hint="upgrade lastword, or name another file",
-        )
+        raise of_a_later_version(version, len(MIGRATIONS), str(path), "file")
 
 
 def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
@@ -293,9 +280,6 @@ def _code(problem: apsw.Error) -> str:
     return str(apsw.mapping_extended_result_codes.get(code, code))
 
 
-_RESTORE = "restore it from a copy, and keep both for whoever investigates"
-
-
 def examine(path: Path) -> None:
     """Raise Tampered where the file contradicts itself: an index that hides a record, a trigger that swallows one."""
     connection = connect_for_reading(path)
@@ -305,10 +289,10 @@ def examine(path: Path) -> None:
         for step in MIGRATIONS[: form_of(connection)]:
             pattern.execute(step).fetchall()
         if _schema(connection) != _schema(pattern):
-            raise Tampered("its tables, indexes or triggers were changed", place=str(path), hint=_RESTORE)
+            raise Tampered("its tables, indexes or triggers were changed", place=str(path), hint=RESTORE)
         found = connection.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
-            raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
+            raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=RESTORE)
         if form_of(connection) >= WITH_CURRENT:
             _compare_current(connection, path)
         if form_of(connection) >= WITH_CONTENTS:
@@ -326,15 +310,8 @@ def _compare_contents(connection: apsw.Connection, path: Path) -> None:
     """Raise Tampered when a content is not what its digest says, is missing, or is held by no record."""
     for digest, data in connection.execute("SELECT digest, data FROM contents"):
         check_content(digest, data)
-    sql = """
-    SELECT h.digest, 'is missing' FROM holds AS h LEFT JOIN contents AS c USING (digest) WHERE c.digest IS NULL
-    UNION ALL SELECT h.digest, 'is held by a record that was forgotten' FROM holds AS h
-        LEFT JOIN records AS r USING (seq) WHERE r.data IS NULL
-    UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
-        WHERE NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.digest = c.digest)
-    LIMIT 1"""
-    for digest, fact in connection.execute(sql):
-        raise Tampered(f"the content {digest} {fact}", place=str(path), hint=_RESTORE)
+    for digest, fact in connection.execute(WRONG_CONTENTS):
+        raise Tampered(f"the content {digest} {fact}", place=str(path), hint=RESTORE)
 
 
 def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
@@ -349,4 +326,4 @@ def _compare_current(connection: apsw.Connection, path: Path) -> None:
     unsure = set(connection.execute("SELECT DISTINCT kind, stream FROM records WHERE data IS NULL"))
     contradiction = contradicted(kept, work_out_current(connection).rows(), unsure)
     if contradiction is not None:
-        raise Tampered(contradiction, place=str(path), hint=_RESTORE)
+        raise Tampered(contradiction, place=str(path), hint=RESTORE)

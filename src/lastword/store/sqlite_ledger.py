@@ -21,9 +21,7 @@ import apsw
 import msgspec
 
 from lastword.errors import StoreError
-from lastword.store.chain import GENESIS, Head, Record, link
-from lastword.store.contract import Behind, Pruned, not_held
-from lastword.store.current import KINDS, NAMED_BY_DATA, step
+from lastword.store.chain import GENESIS, KINDS, NAMED_BY_DATA, Behind, Head, Pruned, Record, link, not_held, step
 from lastword.store.head_file import HeadFile, missing, start_refused
 from lastword.store.sqlite_file import WITH_CURRENT, check_version, connect, explain, form_of, roll_back
 from lastword.store.writer import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
@@ -63,7 +61,6 @@ class SqliteLedger:
         return self._connection
 
     def close(self) -> None:
-        """Let go of the file. Everything committed is durable already, so tidying up may fail."""
         if self._connection is not None:
             with suppress(apsw.Error):
                 self._connection.close()
@@ -83,12 +80,6 @@ class SqliteLedger:
         return explain(problem, self._path) if isinstance(problem, apsw.Error | OSError) else None
 
     def write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
-        """Carry out the changes in one transaction.
-
-        Per change, what was forgotten; TAKEN when a key that it claims is taken, and an error when it was refused, and
-        then nothing of it was written. When this raises, nothing of any change was written; except InDoubt, where that
-        is unknown.
-        """
         connection = self.open()
         if all(change.is_empty for change in changes):
             return [APPLIED] * len(changes)
@@ -124,7 +115,6 @@ class SqliteLedger:
         return results
 
     def keep_head(self) -> None:
-        """Keep outside how far the last transaction brought the file. StoreError when that is not possible."""
         self._known_head.keep(self._expected)
 
     def _refusal(self, connection: apsw.Connection) -> StoreError | None:

@@ -18,7 +18,7 @@ import atexit
 import logging
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Condition, RLock, Thread
@@ -27,9 +27,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.chain import Entry, Head, Record, follows
-from lastword.store.contract import Pruned
-from lastword.store.current import CurrentRow
+from lastword.store.chain import CurrentRow, Entry, Head, Pruned, Record, follows
 
 
 class Adopted(msgspec.Struct, frozen=True):
@@ -240,10 +238,10 @@ class Writer(Generic[AnyLedger]):
     def heard(self, last: int) -> None:
         """Others have written up to this record: wake whoever waits for one that is there by now."""
         with self._work:
-            answers = [Answer(reply) for reply, after in self._watchers.items() if after < last]
-            for answer in answers:
-                del self._watchers[answer.reply]
-        _deliver(answers)
+            woken = [reply for reply, after in self._watchers.items() if after < last]
+            for reply in woken:
+                del self._watchers[reply]
+        _deliver(map(Answer, woken))
 
     def unwatch(self, reply: Reply) -> None:
         with self._work:
@@ -279,10 +277,7 @@ class Writer(Generic[AnyLedger]):
         self.ledger.close()
         _living.discard(self)
         closed = StoreError("the store was closed while somebody waited for a change", place=self.ledger.place)
-        _deliver(
-            [Answer(reply) for reply in self._ended]
-            + [Answer(reply, problem=_refusal(closed, 0)) for reply in self._watchers]
-        )
+        _deliver([*map(Answer, self._ended), *(Answer(reply, problem=_refusal(closed, 0)) for reply in self._watchers)])
 
     def _next_batch(self) -> list[Job]:
         """Wait for something to write, or until it is time to look whether another process wrote."""
@@ -337,17 +332,17 @@ class Writer(Generic[AnyLedger]):
 
     def _finish(self, batch: list[Job], results: list[Applied | StoreError]) -> None:
         with self._work:
-            for job in batch:
-                if job.reply is None:
-                    self.unwritten -= 1
-                    self._backlog_bytes -= _size(job.change.entries[0])
+            self._strike_off([job for job in batch if job.reply is None])
             self._failure = None
             self.is_known_to_fail = False
             self._writing = False
             self._room.notify_all()
-        _deliver(
-            [_answer(job.reply, result) for job, result in zip(batch, results, strict=False) if job.reply is not None]
-        )
+        _deliver(_answer(job.reply, result) for job, result in zip(batch, results, strict=False) if job.reply)
+
+    def _strike_off(self, jobs: list[Job]) -> None:
+        """Entries that had no waiter wait no more. The lock is held."""
+        self.unwritten -= len(jobs)
+        self._backlog_bytes -= sum(_size(job.change.entries[0]) for job in jobs)
 
     def _fail(self, batch: list[Job], problem: Exception) -> None:
         kept = [job for job in batch if job.reply is None]
@@ -356,8 +351,7 @@ class Writer(Generic[AnyLedger]):
             # They are about what is another's by now, and no later attempt may write them.
             log.error("what was accepted last (%d) is not written: %s", len(kept), problem)
             with self._work:
-                self.unwritten -= len(kept)
-                self._backlog_bytes -= sum(_size(job.change.entries[0]) for job in kept)
+                self._strike_off(kept)
             kept = []
         with self._work:
             self._queue.extendleft(reversed(kept))
@@ -367,9 +361,7 @@ class Writer(Generic[AnyLedger]):
             self.is_known_to_fail |= any(job.reply is not None for job in batch)
             self._writing = False
             self._room.notify_all()
-        _deliver(
-            [Answer(job.reply, problem=_refusal(failure, self.unwritten)) for job in batch if job.reply is not None]
-        )
+        _deliver(Answer(job.reply, problem=_refusal(failure, self.unwritten)) for job in batch if job.reply)
 
     def _look(self) -> None:
         """Wake the coroutines that wait for a record which is there by now."""
@@ -380,11 +372,10 @@ class Writer(Generic[AnyLedger]):
             with self._work:
                 answers = [Answer(reply, problem=_refusal(failure, 0)) for reply in self._watchers]
                 self._watchers.clear()
+            _deliver(answers)
         else:
             if last is not None:
                 self.heard(last)
-            return
-        _deliver(answers)
 
     def _in_words(self, problem: Exception) -> StoreError:
         if isinstance(problem, StoreError):
@@ -412,7 +403,7 @@ def _refusal(failure: StoreError, waiting: int) -> StoreError:
     return type(failure)(fact, place=failure.place, hint=failure.hint)
 
 
-def _deliver(answers: list[Answer]) -> None:
+def _deliver(answers: Iterable[Answer]) -> None:
     """Tell each on their own loop; waking a loop is dear, so all who live on the same one are told at once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
     for answer in answers:
