@@ -7,7 +7,7 @@ import sys
 from power import survive
 
 # Enough to meet every kind of operation; the rest is for the soak.
-CUTS = 100
+CUTS = 60
 
 
 async def test_what_was_acknowledged_survives_a_power_cut():

@@ -169,18 +169,19 @@ os._exit(9)
     assert ended.returncode == 7
 
 
-async def test_two_processes_race_for_a_thousand_keys_and_each_has_one_winner(store, path):
+@pytest.mark.parametrize("keys", [300, pytest.param(1000, marks=pytest.mark.long)])
+async def test_two_processes_race_for_many_keys_and_each_has_one_winner(store, path, keys):
     """Two terminals answer one approval, or claim one run, at the same moment."""
     with other_process(path) as left, other_process(path) as right:
         wins = {"left": 0, "right": 0}
-        for number in range(1000):
+        for number in range(keys):
             for other in (left, right):
                 other.send("commit", number=number, once=f"approval-{number}")
             results = (left.receive(), right.receive())
             assert sorted(results) == [False, True]
             wins["left" if results[0] else "right"] += 1
     assert min(wins.values()) > 0, "the race was none: one side always came first"
-    assert (await store.verify()).seq == 1000
+    assert (await store.verify()).seq == keys
 
 
 async def test_processes_that_write_at_once_make_one_chain(store, path):
@@ -223,10 +224,11 @@ async def test_a_waiter_hears_when_the_store_is_closed(store):
         await asyncio.wait_for(waiting, 30)
 
 
-def test_processes_that_make_the_file_at_once_agree(tmp_path):
+@pytest.mark.parametrize("files", [40, pytest.param(150, marks=pytest.mark.long)])
+def test_processes_that_make_the_file_at_once_agree(tmp_path, files):
     """The first start of two terminals at the same moment: one makes the tables, the other finds them."""
     with other_process(tmp_path / "unused.db") as left, other_process(tmp_path / "unused.db") as right:
-        for number in range(150):
+        for number in range(files):
             for other in (left, right):
                 other.send("make", path=str(tmp_path / f"{number}.db"))
             assert sorted((left.receive(), right.receive())) == [False, True]
