@@ -17,7 +17,7 @@ from obedient import House, Made, World, tools_of
 
 from lastword import ApprovalRequest, Journal, Preset, Session, ToolRegistry, UserAction
 from lastword.rules import GrantOffer, Policy, offer_for
-from lastword.rules.grants import bounds_of
+from lastword.rules.terms import bounds_of
 
 # What people write as they like; and the numbers of which less is never worse than more. Any other argument says who,
 # where, which or when.

@@ -54,10 +54,6 @@ MAX_MODULE_LINES = 510
 # Modules that other rooms still import past the door. Nothing is added here.
 PAST_THE_DOOR = {
     "lastword.consent.call",
-    "lastword.hook.asking",
-    "lastword.hook.gate",
-    "lastword.rules.guarded",
-    "lastword.rules.layers",
     "lastword.script.checker",
     "lastword.talk.model_choice",
     "lastword.testing.trial",

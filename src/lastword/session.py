@@ -343,7 +343,7 @@ class Session(StateOwner):
         )
 
     def grant_offer(self, call_id: str) -> GrantOffer | str:
-        """What could be granted from a card that waits here, or why nothing can (rules/granting.py says how to)."""
+        """What could be granted from a card that waits here, or why nothing can (rules/terms.py says how to)."""
         card = next((card for card in self.pending() if card.call_id == call_id), None)
         return "its card does not wait here" if card is None else offer_for(card, self._folder(card))
 

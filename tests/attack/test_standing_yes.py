@@ -15,9 +15,9 @@ import lastword
 from lastword import Journal, Policy, Session, ToolRegistry
 from lastword.consent import ApprovalRequest, UserAction, person
 from lastword.journal import data_of
-from lastword.rules import STREAM, GrantOffer, offer_for, revoke, why_over
-from lastword.rules.counting import USED
-from lastword.rules.grants import REVOKED, standing_grants
+from lastword.rules import STREAM, GrantOffer, offer_for, revoke
+from lastword.rules.account import USED
+from lastword.rules.grants import REVOKED, standing_grants, why_over
 from lastword.store import PAGE_RECORDS
 from requirements import requirement
 

@@ -12,12 +12,8 @@ from hook.gates import CLAUDE_BEFORE, GEMINI_BEFORE
 from lastword import Journal, values
 from lastword.config import trusted
 from lastword.consent import ApprovalRequest, GrantTerms, person
-from lastword.hook.addresses import agents_tools
-from lastword.hook.agents import AGENTS
-from lastword.hook.asking import ask
-from lastword.hook.contract import Allowed, HookInput, Refused, read_input
-from lastword.hook.keys import AgentKeys
-from lastword.hook.ruling import places_of, policy_of
+from lastword.hook import AGENTS, AgentKeys, Allowed, HookInput, agents_tools, ask
+from lastword.hook.event import Refused, read_input
 from lastword.journal import attending
 from lastword.mcp import write_private
 from lastword.rules import GrantOffer, answer_elsewhere, folder_elsewhere, offer_for
@@ -56,10 +52,10 @@ class AgentHouse:
     def rules(self, text: str, *, accept: bool = True) -> None:
         """The person's own policy, and what `lastword policy accept` does after they have looked."""
         said = self.said()
-        file = places_of(said).user
+        file = said.places().user
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-        policy = policy_of(said)
+        policy = said.policy()
         assert policy is not None
         if accept:
             trust = trusted(os.environ)

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from hook.test_installing import FILES, agreed, lastword
-from lastword.hook.agents import AGENTS
-from lastword.hook.installing import command_for, entries_for
+from lastword.hook import AGENTS
+from lastword.hook.installation import command_for, entries_for
 from lastword.mcp.permission_tool import TOOL
 from requirements import requirement
 

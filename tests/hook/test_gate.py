@@ -275,31 +275,52 @@ async def test_an_agent_that_breaks_off_gets_a_no_and_its_card_is_gone(
     assert (await queue.kinds(card.call_id))[-1] == "finished"
 
 
+_LISTING = """
+import os, sys
+def end(code): print(code, *sys.modules, sep="\\n", file=sys.__stderr__, flush=True); sys.exit(code)
+os._exit = end
+sys.argv = ["lastword", "hook", *sys.argv[1:]]
+from lastword.__main__ import main
+main()
+"""
+HEAVY = {"click", "rich", "mcp", "mcp_types", "prompt_toolkit", "starlette", "uvicorn", "httpx", "tomllib"}
+# A no to an agent because nobody is there needs the memory, and next to nothing else.
+MAX_LOADED = 56
+
+
+def loaded_by(home: Path, said: dict, *arguments: str) -> set[str]:
+    """Which modules a hook loads to answer this."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _LISTING, *arguments], input=json.dumps(said).encode(), capture_output=True,
+        env=clean_environment(home), cwd=home, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    return set(done.stderr.decode().split("\n"))
+
+
+def rooms_of(loaded: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in loaded if name.startswith("lastword.")}
+
+
+@requirement("HOOK-6")
+async def test_a_hook_that_asks_loads_neither_a_terminal_nor_the_sdk(queue: Queue, tmp_path: Path):
+    """It starts for every call of every tool, and somebody waits each time."""
+    loaded = await asyncio.to_thread(loaded_by, tmp_path, CLAUDE_BEFORE, "claude", "--within", "0.1")
+    assert {"lastword.hook.gate", "lastword.session"} <= loaded
+    assert loaded & HEAVY == set()
+    assert rooms_of(loaded) & {"terminal", "web", "server", "commands", "talk", "script", "mcp"} == set()
+    assert "lastword.config.loader" not in loaded
+
+
 @requirement("HOOK-6")
 @pytest.mark.parametrize(
     ("agent", "said"), [("claude", CLAUDE_BEFORE), ("codex", CODEX_BEFORE), ("gemini", GEMINI_BEFORE)]
 )
-def test_a_hook_loads_neither_a_terminal_nor_the_sdk(tmp_path: Path, agent: str, said: dict):
-    """It starts for every call of every tool, and somebody waits each time."""
-    program = (
-        "import atexit, io, os, sys\n"
-        "def end(code): print(code, *sys.modules, sep='\\n', file=sys.__stderr__, flush=True); sys.exit(code)\n"
-        "os._exit = lambda code: end(code)\n"
-        f"sys.argv = ['lastword', 'hook', {agent!r}]\n"
-        "from lastword.__main__ import main\n"
-        "main()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], input=json.dumps(said).encode(), capture_output=True,
-        env=clean_environment(tmp_path), cwd=tmp_path, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
-    loaded = done.stderr.decode().split("\n")
-    assert "lastword.hook.gate" in loaded
-    assert "lastword.session" in loaded
-    heavy = {"click", "rich", "mcp", "mcp_types", "prompt_toolkit", "starlette", "uvicorn", "httpx", "tomllib"}
-    assert heavy & set(loaded) == set()
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("lastword.")}
-    assert rooms & {"terminal", "web", "server", "commands", "talk", "script", "config", "mcp"} == set()
+def test_that_nobody_is_there_is_found_out_before_the_door_is_loaded(tmp_path: Path, agent: str, said: dict):
+    """Every call of every tool is denied then, and an agent tries many."""
+    loaded = loaded_by(tmp_path, said, agent)
+    assert {"lastword.hook.gate", "lastword.journal"} <= loaded
+    assert loaded & (HEAVY | {"lastword.session", "lastword.call.door", "lastword.rules.policy"}) == set()
+    assert len([name for name in loaded if name.startswith("lastword")]) <= MAX_LOADED
 
 
 @requirement("HOOK-6")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hook.gates import PATIENCE_SECONDS
-from lastword.hook.agents import AGENTS
-from lastword.hook.installing import is_denial, probe_for
+from lastword.hook import AGENTS, is_denial, probe_for
 from requirements import requirement
 from surfaces.screens import clean_environment
 

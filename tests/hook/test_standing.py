@@ -11,13 +11,13 @@ import pytest
 from hook.agent_house import AgentHouse
 from lastword.consent import person
 from lastword.errors import ConfigError
-from lastword.hook.agents import AGENTS
-from lastword.hook.asking import NOBODY, ask
-from lastword.hook.contract import Refused
-from lastword.hook.ruling import is_ruled
+from lastword.hook import AGENTS, ask
+from lastword.hook.event import Refused
+from lastword.hook.gate import is_ruled
+from lastword.hook.question import NOBODY
 from lastword.journal import attending, data_of
 from lastword.rules import revoke
-from lastword.rules.deciding import WITHOUT_FOLDER
+from lastword.rules.policy import WITHOUT_FOLDER
 from requirements import requirement
 
 NO_KEY = "This tool must be asked about each time"

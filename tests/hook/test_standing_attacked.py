@@ -16,12 +16,11 @@ from lastword import values
 from lastword.cli import run
 from lastword.consent import Answerer, People
 from lastword.errors import ConfigError
-from lastword.hook.agents import AGENTS, CLAUDE
-from lastword.hook.asking import CARRIED_OUT, ask
-from lastword.hook.closing import close
-from lastword.hook.contract import Allowed, HookInput, Refused, answer, read_input
-from lastword.hook.installing import command_for, is_denial, probe_for
-from lastword.hook.ruling import is_ruled
+from lastword.hook import AGENTS, CLAUDE, Allowed, HookInput, ask, is_denial, probe_for
+from lastword.hook.event import Refused, answer, read_input
+from lastword.hook.gate import is_ruled
+from lastword.hook.installation import command_for
+from lastword.hook.question import CARRIED_OUT, close
 from lastword.journal import attending, timeline
 from lastword.web import CallItemBuilder
 from requirements import requirement

@@ -8,8 +8,7 @@ import pytest
 from hook.gates import CLAUDE_BEFORE, Gate, Queue
 from hook.test_installing import agreed, lastword
 from lastword.errors import ConfigError
-from lastword.hook.agents import CLAUDE
-from lastword.hook.keys import AgentKeys
+from lastword.hook import CLAUDE, AgentKeys
 from requirements import requirement
 
 RULES = """

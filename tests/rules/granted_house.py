@@ -7,7 +7,8 @@ from typing import Any
 
 from lastword import Journal, Session, ToolError, ToolRegistry, wait_for_answer
 from lastword.consent import ApprovalRequest, GrantTerms, Outcome
-from lastword.rules.granting import GrantOffer, terms_with
+from lastword.rules import GrantOffer
+from lastword.rules.grant_step import terms_with
 from sending import until
 
 
@@ -41,17 +42,28 @@ class Payer:
         """Ask for a payment, and let it wait if somebody has to be asked."""
         return asyncio.create_task(self.session.call("pay", {"to": to, "amount": amount, "note": note}))
 
-    async def card(self, task: asyncio.Task[Outcome]) -> ApprovalRequest | None:
-        """The card of a payment; None when nobody was asked about it."""
+    async def card(self, task: asyncio.Task[Outcome]) -> ApprovalRequest:
+        """The card of a call that somebody is asked about."""
         await until(lambda: task.done() or self.session.pending())
-        return None if task.done() else self.session.pending()[-1]
+        assert not task.done(), task.result()
+        return self.session.pending()[-1]
+
+    @asynccontextmanager
+    async def shown(self, *payment: Any, **facts: Any) -> AsyncIterator[ApprovalRequest]:
+        """The card of a payment, which is denied in the end."""
+        task = self.ask(*payment, **facts)
+        card = await self.card(task)
+        yield card
+        self.session.answer(card.call_id, card.deny())
+        await task
 
     async def pay(self, amount: float = 5, to: str = "Ada", note: str = "") -> str:
         """`ran` without a question, or the line of the card, which is then denied."""
         task = self.ask(amount, to, note)
-        card = await self.card(task)
-        if card is None:
+        await until(lambda: task.done() or self.session.pending())
+        if task.done():
             return "ran" if task.result().success else task.result().kind
+        card = self.session.pending()[-1]
         self.session.answer(card.call_id, card.deny())
         assert (await task).kind == "denied"
         return card.rule_line or "asked"
@@ -67,7 +79,6 @@ class Payer:
         """Allow one payment, and others like it."""
         task = self.ask(amount)
         card = await self.card(task)
-        assert card is not None
         given = self.offer(card).terms(bounds, scope, **terms)
         self.session.answer(card.call_id, card.allow_with(given))
         assert (await task).success

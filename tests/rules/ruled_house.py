@@ -9,10 +9,9 @@ import msgspec
 
 from lastword import Journal, Preset, Session, ToolRegistry
 from lastword.consent import person
-from lastword.rules.grants import Grant, granted_entry
-from lastword.rules.layers import load_policy
-from lastword.rules.places import PolicyPlaces
-from lastword.rules.policy import Policy
+from lastword.rules import Policy, PolicyPlaces, granted_entry, load_policy
+from lastword.rules.grants import Grant
+from lastword.store import Entry, MemoryStore
 from lastword.testing import FixedApprover
 from lastword.tools import Trust
 
@@ -34,6 +33,19 @@ EXACT = LUNCH.replace("{ min = 0, max = 20 }", "{ is = 5 }").replace("20.01", "6
 def saying(decide: str, name: str = "payments", where: str = "") -> str:
     """A rule about all payments, or about some."""
     return f'[[rule]]\nname = "{name}"\ntool = "pay"\ndecide = "{decide}"\n[rule.where]\n{where}\n'
+
+
+class Commits(MemoryStore):
+    """A memory that knows what was written together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[list[str]] = []
+
+    async def commit(self, *entries: Entry) -> bool:
+        done = await super().commit(*entries)
+        self.commits.append([entry.kind for entry in entries])
+        return done
 
 
 class PolicyHouse:

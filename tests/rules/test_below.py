@@ -43,17 +43,27 @@ proc = pytest.mark.skipif(
 )
 
 
+def furnished(folder: Path) -> Path:
+    """A folder with a tool and its key, and the rules above."""
+    (folder / "mine/pay").mkdir(parents=True)
+    (folder / "mine/pay/assistant_tool.json").write_text(json.dumps(MANIFEST | {"autoApprove": True}))
+    (folder / "mine/pay/assistant_tool.py").write_text(PAY)
+    (folder / ".data/lastword").mkdir(parents=True)
+    (folder / ".data/lastword/policy.toml").write_text(POLICY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def digest(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a person sees who accepts these rules for this tool; the same in every folder."""
+    asked = piped("policy", "accept", "--tools", "mine", cwd=furnished(tmp_path_factory.mktemp("seen"))).stderr
+    return asked.split("--digest ")[1].split()[0]
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder with a tool and its key, and the rules above, accepted."""
-    (tmp_path / "mine/pay").mkdir(parents=True)
-    (tmp_path / "mine/pay/assistant_tool.json").write_text(json.dumps(MANIFEST | {"autoApprove": True}))
-    (tmp_path / "mine/pay/assistant_tool.py").write_text(PAY)
-    (tmp_path / ".data/lastword").mkdir(parents=True)
-    (tmp_path / ".data/lastword/policy.toml").write_text(POLICY)
-    asked = piped("policy", "accept", "--tools", "mine", cwd=tmp_path).stderr
-    digest = asked.split("--digest ")[1].split()[0]
-    accepted = piped("policy", "accept", "--tools", "mine", "--digest", digest, cwd=tmp_path)
+def home(tmp_path: Path, digest: str) -> Path:
+    """Such a folder, with the rules accepted."""
+    accepted = piped("policy", "accept", "--tools", "mine", "--digest", digest, cwd=furnished(tmp_path))
     assert accepted.returncode == 0, accepted.stderr
     return tmp_path
 

@@ -3,21 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from ruled_house import LUNCH, PolicyHouse
+from ruled_house import LUNCH, Commits, PolicyHouse
 
 from lastword import Journal, Preset
-from lastword.store import Entry, MemoryStore
+from lastword.store import MemoryStore
 from requirements import requirement
-
-
-class _Counting(MemoryStore):
-    def __init__(self) -> None:
-        super().__init__()
-        self.commits: list[list[str]] = []
-
-    async def commit(self, *entries: Entry) -> bool:
-        self.commits.append([entry.kind for entry in entries])
-        return await super().commit(*entries)
 
 
 @requirement("RULE-10")
@@ -25,7 +15,7 @@ async def test_a_rule_needs_no_further_write_to_the_disk(tmp_path: Path):
     """A call that a rule allows is as many commits as one that a preset approves."""
     house, found = PolicyHouse(tmp_path), []
     for preset in (True, False):
-        store = _Counting()
+        store = Commits()
         if not preset:
             house.write("user", LUNCH)
             house.accept()

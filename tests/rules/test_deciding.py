@@ -16,8 +16,7 @@ from lastword.card import Face
 from lastword.consent import MASK, Call
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import data_of, timeline
-from lastword.rules.counting import STREAM
-from lastword.rules.deciding import decide, explained
+from lastword.rules import STREAM, decide, explained
 from lastword.testing import FixedApprover
 from lastword.values import canonical
 from lastword.web import CallItemBuilder

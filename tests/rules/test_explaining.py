@@ -12,9 +12,10 @@ from ruled_house import EXACT, LUNCH, saying
 from lastword import Journal, Preset, Session, ToolRegistry
 from lastword.consent import Answerer, People, person
 from lastword.errors import ArgumentsError, UnknownTool
-from lastword.rules.grants import Grant, granted_entry, revoke
-from lastword.rules.policy import CHANGED_TOOL, Policy
-from lastword.rules.reading import read_rules
+from lastword.rules import Policy, granted_entry, revoke
+from lastword.rules.grants import Grant
+from lastword.rules.policy import CHANGED_TOOL
+from lastword.rules.policy_file import read_rules
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover
 from requirements import requirement

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from lastword import values
 from lastword.consent import GrantTerms, person
-from lastword.rules.counting import amount_words
-from lastword.rules.granting import summary
-from lastword.rules.grants import bounds_of, revoke, standing_grants
-from lastword.rules.second_step import GrantChoice, step_of
+from lastword.rules import GrantChoice, revoke, step_of
+from lastword.rules.grant_step import summary
+from lastword.rules.grants import standing_grants
+from lastword.rules.terms import bounds_of
+from lastword.rules.value import amount_words
 from requirements import requirement
 
 # Texts that look like others, like our own words, or like the marks of what cannot be seen.
@@ -123,7 +124,6 @@ async def test_the_record_of_a_grant_says_what_its_step_said():
         for choice in choices:
             task = payer.ask(12.5, note="tea")
             card = await payer.card(task)
-            assert card is not None
             seen = await step_of(card, choice, Path("/"), [card], payer.session.journal)
             assert seen.terms is not None
             payer.session.answer(card.call_id, card.allow_with(seen.terms))

@@ -8,37 +8,34 @@ from typing import Any
 import msgspec
 import pytest
 from granted_house import Payer, paying
-from ruled_house import LUNCH, PolicyHouse
+from ruled_house import LUNCH, Commits, PolicyHouse
 
 from lastword import Journal, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, People, person
 from lastword.editor import ProjectEditor
 from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal import data_of, timeline
-from lastword.rules.counting import STREAM, USED
-from lastword.rules.granting import (
+from lastword.rules import (
+    GRANTED,
+    STREAM,
+    GrantChoice,
     GrantOffer,
+    Policy,
     answer_elsewhere,
     folder_elsewhere,
     grant_of,
-    offer_for,
-    summary,
-    why_not_given,
-)
-from lastword.rules.grants import (
-    GRANTED,
-    REVOKED,
     granted_entry,
-    how_long_words,
+    listed_grants,
+    offer_for,
     revoke,
     revoke_all,
-    seen_grants,
-    standing_grants,
-    terms_words,
+    step_of,
+    why_not_given,
 )
-from lastword.rules.policy import Policy
-from lastword.rules.second_step import GrantChoice, step_of
-from lastword.store import Entry, MemoryStore
+from lastword.rules.account import USED
+from lastword.rules.grant_step import summary
+from lastword.rules.grants import REVOKED, standing_grants
+from lastword.store import MemoryStore
 from requirements import requirement
 from sending import until
 
@@ -65,7 +62,6 @@ async def test_a_grant_starts_exact_and_is_loosened_by_hand():
     async with paying() as payer:
         task = payer.ask(12.5)
         card = await payer.card(task)
-        assert card is not None
         offer = payer.offer(card)
         assert offer.bounds == {"to": {"is": "Ada"}, "amount": {"is": 12.5}, "note": {"is": ""}}
         assert offer.looser == {"amount": ({"min": 0, "max": 12.5},)}
@@ -89,15 +85,11 @@ async def test_the_step_says_what_it_would_have_covered_before():
     async with paying() as payer:
         for amount in (3, 4, 30):
             await payer.pay(amount)
-        task = payer.ask(5)
-        card = await payer.card(task)
-        assert card is not None
-        terms = payer.offer(card).terms(AT_MOST)
-        past = await payer.session.would_have_covered(card.call_id, terms)
-        answered = "Of the last 3 cards of this tool that you answered it would have answered 2"
-        assert past.words == f"{answered}; 2 of them you denied or changed."
-        payer.session.answer(card.call_id, card.deny())
-        await task
+        async with payer.shown(5) as card:
+            terms = payer.offer(card).terms(AT_MOST)
+            past = await payer.session.would_have_covered(card.call_id, terms)
+            answered = "Of the last 3 cards of this tool that you answered it would have answered 2"
+            assert past.words == f"{answered}; 2 of them you denied or changed."
 
 
 @requirement("GRANT-1")
@@ -106,29 +98,20 @@ async def test_what_nobody_was_asked_about_is_no_card_that_it_would_have_answere
     async with paying() as payer:
         await payer.grant(AT_MOST)
         assert [await payer.pay(3), await payer.pay(4)] == ["ran", "ran"]
-        task = payer.ask(30)
-        card = await payer.card(task)
-        assert card is not None
-        past = await payer.session.would_have_covered(card.call_id, payer.offer(card).terms())
-        assert past.words == "It would not have answered the one card of this tool that you answered."
-        payer.session.answer(card.call_id, card.deny())
-        await task
+        async with payer.shown(30) as card:
+            past = await payer.session.would_have_covered(card.call_id, payer.offer(card).terms())
+            assert past.words == "It would not have answered the one card of this tool that you answered."
 
 
 @requirement("GRANT-1")
 async def test_a_total_that_not_even_one_call_fits_into_is_refused_in_words():
     """A grant that can never serve reads like one that does."""
-    async with paying() as payer:
-        task = payer.ask(5)
-        card = await payer.card(task)
-        assert card is not None
+    async with paying() as payer, payer.shown(5) as card:
         offer = payer.offer(card)
         with pytest.raises(LastWordError, match="It would never answer: each call takes 5 of amount or more"):
             offer.terms(sums={"amount": "4.99"})
         assert offer.terms(sums={"amount": "5"}).sums == {"amount": "5"}
         assert offer.terms(AT_MOST, sums={"amount": "1"}).sums == {"amount": "1"}, "a smaller one would fit"
-        payer.session.answer(card.call_id, card.deny())
-        await task
 
 
 @requirement("GRANT-1", "RULE-7")
@@ -186,12 +169,8 @@ async def test_no_grant_is_offered_without_the_key_of_the_tool(facts: dict[str, 
     """Whoever registered the tool said that it must be asked about, or it takes what no record may hold."""
     async with paying() as payer:
         payer.register(facts.pop("key", True), **facts)
-        task = payer.ask()
-        card = await payer.card(task)
-        assert card is not None
-        assert payer.session.grant_offer(card.call_id) == words
-        payer.session.answer(card.call_id, card.deny())
-        await task
+        async with payer.shown() as card:
+            assert payer.session.grant_offer(card.call_id) == words
 
 
 @requirement("GRANT-2")
@@ -200,17 +179,13 @@ async def test_what_cannot_be_undone_or_does_not_say_is_granted_with_a_limit(eff
     """Without one, a single yes could be used for ever."""
     async with paying() as payer:
         payer.register(True, effect)
-        task = payer.ask()
-        card = await payer.card(task)
-        assert card is not None
-        offer = payer.offer(card)
-        assert offer.needs_limit
-        with pytest.raises(LastWordError, match="with a limit"):
-            offer.terms()
-        assert offer.terms(calls=3).calls == 3
-        assert offer.terms(sums={"amount": "20"}).sums == {"amount": "20"}
-        payer.session.answer(card.call_id, card.deny())
-        await task
+        async with payer.shown() as card:
+            offer = payer.offer(card)
+            assert offer.needs_limit
+            with pytest.raises(LastWordError, match="with a limit"):
+                offer.terms()
+            assert offer.terms(calls=3).calls == 3
+            assert offer.terms(sums={"amount": "20"}).sums == {"amount": "20"}
 
 
 @requirement("GRANT-2")
@@ -231,7 +206,6 @@ async def test_a_grant_over_free_text_is_not_to_be_had(bound: dict[str, Any]):
     async with paying() as payer:
         task = payer.ask()
         card = await payer.card(task)
-        assert card is not None
         with pytest.raises(LastWordError):
             payer.offer(card).terms({"note": bound}, calls=1)
         # A surface that does not ask first gets no further: the yes counts for this call, and nothing is granted.
@@ -256,7 +230,6 @@ async def test_a_folder_bounds_a_path_and_no_words_with_a_slash_in_them(tmp_path
             payer.session.call("send", {"text": f"{tmp_path}/a.txt", "file": f"{tmp_path}/a.txt"})
         )
         card = await payer.card(task)
-        assert card is not None
         offer = payer.offer(card)
         assert {name: [*choice] for name, [choice] in offer.looser.items()} == {"file": ["under"]}
         assert offer.terms({"file": offer.looser["file"][0]}).where["file"] == {"under": str(tmp_path)}
@@ -474,15 +447,17 @@ async def test_a_command_whose_folder_is_an_argument_may_be_granted_until_tonigh
 
 
 @requirement("GRANT-1")
-async def test_a_command_is_not_offered_for_every_folder_there_is():
+async def test_a_command_is_not_offered_for_every_folder_there_is(tmp_path: Path):
     """“/ or below it” reads like a bound, and is none."""
-    worker = Worker(Path("/"))
+    worker = Worker(tmp_path)
     async with worker.session:
         task = asyncio.create_task(worker.session.call("run", {"command": "make test"}, call_id="a"))
-        card, offer = await worker.session.card_for("a"), worker.session.grant_offer("a")
+        card = await worker.session.card_for("a")
         assert isinstance(card, ApprovalRequest)
-        assert isinstance(offer, GrantOffer)
-        assert offer.looser == {}
+        [here, everywhere] = [offer_for(card, folder) for folder in (tmp_path, Path("/"))]
+        assert isinstance(here, GrantOffer)
+        assert isinstance(everywhere, GrantOffer)
+        assert (list(here.looser), everywhere.looser) == (["command"], {})
         worker.session.answer("a", card.deny())
         await task
 
@@ -527,13 +502,8 @@ async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_abo
             """Send something."""
             return "sent"
 
-        async def card_of(task: asyncio.Task[Any]) -> ApprovalRequest:
-            card = await payer.card(task)
-            assert card is not None
-            return card
-
         task = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
-        card = await card_of(task)
+        card = await payer.card(task)
         with pytest.raises(LastWordError, match="data is nested more than 64 levels deep"):
             payer.offer(card).terms(calls=5)
         terms = GrantTerms(where={"data": {"is": nested(levels)}}, scope="session", calls=5)
@@ -544,11 +514,11 @@ async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_abo
         old = grant_of(card, terms, person(""), journal.process_name(), None, journal.clock())
         assert await journal.store.commit(granted_entry(journal, old))
         again = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
-        card = await card_of(again)
+        card = await payer.card(again)
         payer.session.answer(card.call_id, card.deny())
         assert (await again).kind == "denied"
-        [grant] = await standing_grants(journal)
-        assert terms_words(grant.tool, grant.where).startswith("send, data [[[")
+        [grant] = await listed_grants(journal)
+        assert grant.what.startswith("send, data [[[")
 
 
 @requirement("GRANT-2")
@@ -563,7 +533,6 @@ async def test_what_a_person_can_read_is_granted_however_it_is_nested():
 
         task = asyncio.create_task(payer.session.call("send", {"data": nested(64)}))
         card = await payer.card(task)
-        assert card is not None
         payer.session.answer(card.call_id, card.allow_with(payer.offer(card).terms(calls=5)))
         assert (await task).success
         assert (await payer.session.call("send", {"data": nested(64)})).approval == "grant"
@@ -576,7 +545,6 @@ async def test_a_tool_that_wants_exact_arguments_gets_exact_grants():
         payer.register("exact")
         task = payer.ask()
         card = await payer.card(task)
-        assert card is not None
         offer = payer.offer(card)
         assert offer.looser == {}
         with pytest.raises(LastWordError, match="only for exact arguments"):
@@ -606,7 +574,6 @@ async def test_only_a_person_grants():
     async with paying() as payer:
         task = payer.ask()
         card = await payer.card(task)
-        assert card is not None
         action = card.allow_with(payer.offer(card).terms())
         payer.session.answer(card.call_id, action, Answerer("preset", "x"))
         await until(lambda: [again for again in payer.session.pending() if again.problem])
@@ -617,21 +584,10 @@ async def test_only_a_person_grants():
         assert payer.paid == []
 
 
-class _Recording(MemoryStore):
-    def __init__(self) -> None:
-        super().__init__()
-        self.commits: list[list[str]] = []
-
-    async def commit(self, *entries: Entry) -> bool:
-        done = await super().commit(*entries)
-        self.commits.append([entry.kind for entry in entries])
-        return done
-
-
 @requirement("GRANT-3")
 async def test_a_grant_is_in_the_commit_of_its_answer_and_a_use_in_that_of_its_start():
     """There is no moment at which one of them stands alone."""
-    store = _Recording()
+    store = Commits()
     async with paying(Journal(store)) as payer:
         await payer.grant(calls=3)
         await payer.pay(5)
@@ -693,7 +649,6 @@ async def test_what_a_sum_is_of_is_said_where_there_are_several():
         for sums, said in (({"price": "30"}, "5 of 30"), ({"cups": "9", "price": "30"}, "2 of 9 cups, 5 of 30 price")):
             task = asyncio.create_task(payer.session.call("order", {"cups": 2, "price": 5}))
             card = await payer.card(task)
-            assert card is not None
             terms = payer.offer(card).terms(calls=3, sums=sums)
             payer.session.answer(card.call_id, card.allow_with(terms))
             await task
@@ -758,7 +713,6 @@ async def test_a_session_ends_the_grants_that_another_program_gave_for_it():
     async with paying(journal) as payer:
         task = payer.ask()
         card = await payer.card(task)
-        assert card is not None
         elsewhere = Journal(journal.store)
         [facts] = await elsewhere.waiting()
         assert await answer_elsewhere(elsewhere, facts, card.allow_with(payer.offer(card).terms()), person("answer"))
@@ -822,7 +776,6 @@ async def test_a_grant_serves_the_person_who_gave_it_wherever_they_sit_and_nobod
         # A card of ada's with another amount, which bo answers with a grant: it is bo's, and serves ada not.
         task = ada.ask(7)
         card = await ada.card(task)
-        assert card is not None
         [facts] = await bo.session.journal.waiting()
         given = ada.offer(card).terms(scope="until")
         answered = card.from_facts(facts).allow_with(given)
@@ -868,7 +821,6 @@ async def test_a_card_that_waited_before_a_grant_is_answered_by_it_only_if_it_wa
             await run
     async with paying(journal, id="second") as payer:
         card = await payer.card(task := payer.ask())
-        assert card is not None
         terms = payer.offer(card).terms(None, "until", calls=9)
         terms = msgspec.structs.replace(terms, settles=(waiting.call_id,) if is_listed else ())
         payer.session.answer(card.call_id, card.allow_with(terms))
@@ -907,7 +859,7 @@ async def test_a_surface_cannot_settle_what_the_grant_does_not_cover():
 @requirement("GRANT-3")
 async def test_a_grant_may_be_given_where_another_program_shows_the_card():
     """The page answers for a program that has no screen. Its answer and the grant are one commit there, too."""
-    store = _Recording()
+    store = Commits()
     journal = Journal(store)
     async with paying(journal) as payer:
         task = payer.ask()
@@ -1012,7 +964,6 @@ async def test_the_same_terms_cannot_be_given_twice_and_the_yes_stands_alone():
         terms = await payer.grant(calls=1)
         assert await payer.pay() == "ran"
         card = await payer.card(task := payer.ask())
-        assert card is not None
         payer.session.answer(card.call_id, card.allow_with(terms))
         assert (await task).approval == "person"
         assert len(await standing_grants(payer.session.journal)) == 1
@@ -1080,20 +1031,16 @@ async def test_the_grants_of_another_person_are_neither_listed_nor_counted_nor_t
 
     async with paying(at("ada")) as ada, paying(at("bo")) as bo, paying(at("lead")) as lead:
         given = await ada.grant(scope="until")
-        assert await seen_grants(bo.session.journal) == []
-        assert [grant.id for grant in await seen_grants(lead.session.journal)] == [given.id]
+        assert await listed_grants(bo.session.journal) == []
+        assert [one.grant.id for one in await listed_grants(lead.session.journal)] == [given.id]
         for unknown in (given.id, "nothing"):
             with pytest.raises(SessionError, match=f"{unknown}: there is no such grant"):
                 await revoke(bo.session.journal, unknown, person("page"))
         assert await ada.pay() == "ran"
         # Nor does a step of bo's count what ada was asked.
-        task = bo.ask()
-        card = await bo.card(task)
-        assert card is not None
-        past = await bo.session.would_have_covered(card.call_id, bo.offer(card).terms())
-        assert past.words == "You have not answered a card of this tool before."
-        bo.session.answer(card.call_id, card.deny())
-        await task
+        async with bo.shown() as card:
+            past = await bo.session.would_have_covered(card.call_id, bo.offer(card).terms())
+            assert past.words == "You have not answered a card of this tool before."
         assert await revoke(lead.session.journal, given.id, person("page"))
         assert not await revoke(ada.session.journal, given.id, person("page"))
         assert await ada.pay() == "asked"
@@ -1113,9 +1060,9 @@ async def test_whoever_answers_for_somebody_reads_whose_a_grant_is_and_who_took_
     async with paying(at("ann")) as ann, paying(at("lead")) as lead:
         given = await ann.grant(scope="until")
         journal = lead.session.journal
-        [grant] = await seen_grants(journal)
-        assert how_long_words(grant, journal).startswith("in all of ann's sessions until ")
-        assert how_long_words(grant, ann.session.journal).startswith("in all your sessions until ")
+        [hers], [own] = await listed_grants(journal), await listed_grants(ann.session.journal)
+        assert hers.how_long.startswith("in all of ann's sessions until ")
+        assert own.how_long.startswith("in all your sessions until ")
         assert await revoke(journal, given.id, person(where="command"))
         granted, taken = timeline(await store.read(stream=STREAM, subject=given.id))
         assert ", in all of ann's sessions until " in granted

@@ -11,7 +11,7 @@ import pytest
 from lastword import ApprovalRequest, Journal, Outcome, Policy, Preset, Session, ToolRegistry, config
 from lastword.editor import ProjectEditor, SealedEditor, editor_tools
 from lastword.mcp import Gateways, SecretFile
-from lastword.rules.deciding import Explanation
+from lastword.rules import Explanation
 from lastword.rules.policy import PolicyFile
 from lastword.store import SqliteStore
 from lastword.testing import FixedApprover

@@ -9,9 +9,8 @@ import pytest
 from ruled_house import LUNCH, PolicyHouse, saying
 
 from lastword.errors import ConfigError
-from lastword.rules.layers import load_policy
-from lastword.rules.places import places_for
-from lastword.rules.reading import read_rules
+from lastword.rules import load_policy, places_for
+from lastword.rules.policy_file import read_rules
 from requirements import requirement
 
 FILE = Path("/somewhere/policy.toml")

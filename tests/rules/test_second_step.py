@@ -15,10 +15,9 @@ from ruled_house import saying
 from lastword import Journal, Session, ToolRegistry, wait_for_answer
 from lastword.card import responses
 from lastword.consent import Answerer, ApprovalRequest, People
-from lastword.rules.granting import folder_beside, tonight
-from lastword.rules.grants import GrantWho, bounds_of, serves, standing_grants
-from lastword.rules.policy import Policy
-from lastword.rules.second_step import GrantChoice, SeenStep, step_of, why_no_step
+from lastword.rules import GrantChoice, GrantWho, Policy, SeenStep, folder_beside, step_of, why_no_step
+from lastword.rules.grants import serves, standing_grants
+from lastword.rules.terms import bounds_of, tonight
 from lastword.store import MemoryStore
 from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement

@@ -8,7 +8,7 @@ import pytest
 
 from lastword.consent import Outcome
 from lastword.rules import Policy
-from lastword.rules.counting import day_words
+from lastword.rules.account import day_words
 from lastword.rules.grants import standing_grants
 from lastword.store import MemoryStore
 from lastword.web.conversation import UNREAD_SECONDS

@@ -13,7 +13,7 @@ from lastword import ApprovalRequest, Journal, Session, ToolRegistry
 from lastword.card import responses
 from lastword.consent import People
 from lastword.rules import GrantChoice, SeenStep
-from lastword.rules.counting import day_words
+from lastword.rules.account import day_words
 from lastword.rules.grants import standing_grants
 from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement

@@ -45,7 +45,7 @@ from lastword.rules import (
 if TYPE_CHECKING:
     from lastword.call.setting import Setting
     from lastword.consent import ApprovalRequest, UserAction
-    from lastword.rules import GuardedFile
+    from lastword.rules import ProtectedFile
     from lastword.store import Entry
     from lastword.tools import Tool
 
@@ -154,7 +154,7 @@ class Authority:
             return Explanation("allow", "The tool's own rule says that nobody need be asked about these arguments")
         return explained(found, tool, setting.preset, setting.policy, call, setting.folder)
 
-    def _guarded(self, tool: Tool, call: Call) -> GuardedFile | None:
+    def _guarded(self, tool: Tool, call: Call) -> ProtectedFile | None:
         """Which file that people alone change a call of the editor names: it is drawn first, and then asked about."""
         if not tool.manifest.script_editor_only:
             return None

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from lastword import values
+from lastword import rules, values
 from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, UserAction
 from lastword.editor import folder_of
 from lastword.errors import SessionError
-from lastword.lazily import load_later
 from lastword.rules import folder_for
 from lastword.tools import ToolContext, ToolQuestion
 
@@ -23,12 +22,9 @@ if TYPE_CHECKING:
     from lastword.consent import Preset, Stoppable
     from lastword.editor import ScriptEditorProvider
     from lastword.journal import Journal
-    from lastword.rules import Policy, guarded
+    from lastword.rules import Policy
     from lastword.tools import State, Tool, ToolRegistry
     from lastword.tools.guard import Guard
-else:
-    # It knows all files that decide something, and most sessions have nothing that stands for a person.
-    guarded = load_later("lastword.rules.guarded")
 
 log = logging.getLogger("lastword")
 
@@ -97,9 +93,10 @@ class Setting:
         """The folder that paths and commands of calls are meant from."""
         return folder_of(self.editor) or Path.cwd()
 
-    def guarded(self, paths: Iterable[str], tool: Tool) -> guarded.GuardedFile | None:
+    def guarded(self, paths: Iterable[str], tool: Tool) -> rules.ProtectedFile | None:
         """The first of these paths of a tool's call at which lies what people alone change."""
-        return guarded.first_guarded(paths, folder_for(tool, self.folder), self.policy, self.journal.store)
+        read = [] if self.policy is None else [file.path for file in self.policy.files]
+        return rules.first_protected(paths, folder_for(tool, self.folder), read, self.journal.store)
 
     def context(self, tool: Tool, call_id: str, guard: Guard) -> ToolContext[Any]:
         """What code of a tool that may only look can reach: the session's state, and what its host gave it."""

@@ -9,7 +9,7 @@ import click
 from lastword.cli import DONE, NOT_ALLOWED
 from lastword.commands.options import apply_option, configured_memory, say, store_option
 from lastword.commands.person import agreed, by_a_person
-from lastword.hook import AGENTS, SAYS, WORDS, Agent, AgentKeys, HookChange, Hooks, gate, settings_file
+from lastword.hook import AGENTS, SAYS, WORDS, Agent, AgentKeys, HookChange, Hooks, main, settings_file
 from lastword.mcp import JsonSettings
 
 agent_argument = click.argument("agent", type=click.Choice(list(AGENTS)))
@@ -42,7 +42,7 @@ def _event_command(agent: Agent) -> click.Command:
     def event(within: str | None, store: str | None, person: str | None, answerers: tuple[str, ...]) -> int:
         given = {"--within": within, "--store": store, "--person": person}
         words = [word for name, value in given.items() if value for word in (name, value)]
-        gate.main([agent.key, *words, *(word for name in answerers for word in ("--answerer", name))])
+        main([agent.key, *words, *(word for name in answerers for word in ("--answerer", name))])
 
     event.__doc__ = event.help = (
         f"Answer one event of {agent.name}: it comes on standard input, and the answer goes to standard output.\n\n"

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvicorn
 
-from lastword import ids, mcp  # The door is lazy: the SDK takes a second, and `lastword mcp list` needs none of it.
+# The doors are lazy: the SDK takes a second, and `lastword mcp list` needs none of it.
+from lastword import hook, ids, mcp
 from lastword.call import Limits, wait_for_answer
 from lastword.cli import DONE, complain
 from lastword.commands.local_session import load_tools, open_project, rules_here, say_what_waits
@@ -25,8 +26,6 @@ from lastword.commands.options import (
     store_option,
     tools_option,
 )
-from lastword.hook import CLAUDE, Allowed, HookInput
-from lastword.lazily import load_later
 from lastword.mcp import McpServers, sealing_key
 from lastword.server import Serving, Tokens
 from lastword.session import Session
@@ -37,12 +36,9 @@ if TYPE_CHECKING:
     from lastword.config import Config
     from lastword.consent import Preset
     from lastword.editor import ScriptEditorProvider
-    from lastword.hook import asking
     from lastword.journal import Journal
     from lastword.rules import Policy
     from lastword.tools import ToolRegistry
-else:
-    asking = load_later("lastword.hook.asking")
 
 BY_CLIENT = "--approve client"
 BY_PERSON = "leave it out; a person answers on the page of lastword up, or with lastword answer"
@@ -185,8 +181,8 @@ async def _answer(within: float, store: str | None) -> None:
     async with remembering(store) as journal:
 
         async def decide(tool: str, given: dict[str, Any], tool_use: str | None) -> dict[str, Any] | str:
-            said = HookInput(
-                agent=CLAUDE,
+            said = hook.HookInput(
+                agent=hook.CLAUDE,
                 event="PermissionRequest",
                 session=session,
                 tool=tool,
@@ -194,7 +190,7 @@ async def _answer(within: float, store: str | None) -> None:
                 cwd=os.getcwd(),
                 tool_use=tool_use,
             )
-            verdict = await asking.ask(journal, said, within)
-            return verdict.arguments if isinstance(verdict, Allowed) else verdict.why
+            verdict = await hook.ask(journal, said, within)
+            return verdict.arguments if isinstance(verdict, hook.Allowed) else verdict.why
 
         await mcp.PermissionServer(decide).run_over_stdio()

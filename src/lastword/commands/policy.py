@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -32,24 +32,15 @@ from lastword.mcp import McpServers
 from lastword.rules import (
     NO_KEY,
     ONLY_EXACT,
-    Grant,
     Policy,
     PolicyRule,
-    how_long_words,
     is_path,
     key_of,
-    last_use,
-    left_words,
+    listed_grants,
     load_policy,
     places_around,
     places_for,
     revoke,
-    seen_grants,
-    speaks_of,
-    terms_words,
-    whose_words,
-    why_not_summed,
-    why_over,
 )
 from lastword.session import Session
 from lastword.terminal import is_interactive
@@ -208,14 +199,14 @@ def _allowed(policy: Policy, registry: ToolRegistry) -> Iterator[tuple[PolicyRul
     for rule in policy.rules:
         if rule.saying == "allow":
             for tool in registry.all():
-                if speaks_of(rule, tool):
+                if rule.speaks_of(tool):
                     yield rule, tool
 
 
 def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
     """What somebody who wrote these rules may not have meant."""
     for rule in policy.rules:
-        tools = [tool for tool in registry.all() if speaks_of(rule, tool)]
+        tools = [tool for tool in registry.all() if rule.speaks_of(tool)]
         if not tools:
             nearest = did_you_mean(rule.tool, [tool.address or tool.name for tool in registry.all()])
             yield f"{rule}: there is no tool {visible(rule.tool)} here{f'; {nearest}' if nearest else ''}"
@@ -225,7 +216,7 @@ def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
             unspoken = [p.name for p in tool.manifest.parameters if p.name not in rule.where.bounds]
             if unspoken:
                 yield f"{rule}: it says nothing of {', '.join(unspoken)}, so it never matches {tool.name}"
-            if summed := why_not_summed(rule, tool):
+            if summed := rule.why_not_summed(tool):
                 yield f"{rule}: it allows nothing of {tool.name}: {summed}"
             if tool.manifest.auto_approve is False:
                 yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY}; {key_of(tool)}"
@@ -306,7 +297,7 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
         raise click.UsageError("name a grant, or say --all")
 
     async def take_back(journal: Journal) -> list[tuple[str, bool]]:
-        ids = [grant.id for grant in await seen_grants(journal)] if everything else [str(grant_id)]
+        ids = [one.grant.id for one in await listed_grants(journal)] if everything else [str(grant_id)]
         return [(id, await revoke(journal, id, WHO)) for id in ids]
 
     done = with_own_journal(store, "lastword grants revoke", take_back)
@@ -318,26 +309,19 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
 
 
 def _list(store: str | None, as_json: bool) -> int:
-    async def look(journal: Journal) -> tuple[str, list[tuple[Grant, str, int, dict[str, Any], str | None]]]:
-        return journal.people.me, [
-            (grant, how_long_words(grant, journal), *await last_use(journal, grant.id), await why_over(journal, grant))
-            for grant in await seen_grants(journal)
-        ]
-
-    me, found = with_journal(store, look)
+    found = with_journal(store, listed_grants)
     if as_json:
         print_json(
             [
-                msgspec.to_builtins(grant)
-                | {"used": used, "totals": {name: str(total) for name, total in totals.items()}, "over": over}
-                for grant, _, used, totals, over in found
+                msgspec.to_builtins(one.grant)
+                | {"used": one.used, "totals": {n: str(total) for n, total in one.totals.items()}, "over": one.over}
+                for one in found
             ]
         )
         return DONE
-    for grant, how_long, used, totals, over in found:
-        click.echo(f"{grant.id}  {terms_words(grant.tool, grant.where)}")
-        how = f"over: {over}" if over else how_long
-        click.echo(f"  {whose_words(grant, me)}, {how}; {left_words(grant, used, totals)}")
+    for one in found:
+        click.echo(f"{one.grant.id}  {one.what}")
+        click.echo(f"  {one.whose}, {f'over: {one.over}' if one.over else one.how_long}; {one.left}")
     if not found:
         click.echo(responses.NO_GRANTS)
     return DONE

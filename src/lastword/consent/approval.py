@@ -133,7 +133,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return UserAction(True, False, answers=self.digest)
 
     def allow_with(self, grant: GrantTerms) -> UserAction:
-        """Yes to this very request, and to others like it: the second step of a card (rules/granting.py)."""
+        """Yes to this very request, and to others like it: the second step of a card (rules/terms.py)."""
         return UserAction(True, False, answers=self.digest, grant=grant)
 
     def allow_second(self) -> UserAction:

@@ -1,8 +1,37 @@
-"""Which agents there are, what they call their tools, and which of these only look."""
+"""Which agents there are, what they call their tools, which of these only look, and the key that the person holds.
+
+The key of an agent's tools says whether rules and grants of theirs may answer for them. It is turned where the hook is
+installed, and lies in the person's own folder: an agent's settings may come with a project. Without a word of theirs
+it is never.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import msgspec
+
+from lastword.errors import ConfigError
+from lastword.store import data_folder
+
+if TYPE_CHECKING:
+    from lastword.tools import ToolKey  # A call that only looks needs no tools, and an agent waits.
+
+KEYS_FILE = "agent_keys.json"
+
+WORDS: dict[str, ToolKey] = {"never": False, "exact": "exact", "bounds": "bounds"}
+"""How a person names the positions of a key."""
+
+SAYS = {
+    "never": "every call of its tools asks you",
+    "exact": "your rules and grants may answer for calls that they name exactly, folder included",
+    "bounds": "your rules and grants may answer for calls within their bounds",
+}
+"""What each of them means for the tools of an agent."""
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,5 +152,35 @@ GEMINI = Agent(
 
 AGENTS: dict[str, Agent] = {agent.key: agent for agent in (CLAUDE, CODEX, GEMINI)}
 
+# A gate gives up this much before the agent gives up on it.
+MARGIN_SECONDS = 60.0
+
 # A tool that no agent has. The doctor asks a gate about it, and a gate that works denies it.
 PROBE = "LastwordProbe"
+
+
+class AgentKeys:
+    """What this person has turned, by agent."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file or data_folder(sys.platform, os.environ, Path.home()) / KEYS_FILE
+
+    def of(self, agent: Agent) -> ToolKey:
+        return WORDS.get(self.read().get(agent.key, "never"), False)
+
+    def read(self) -> dict[str, str]:
+        """What was turned, in the words of `WORDS`. A ConfigError when it cannot be believed."""
+        try:
+            facts = self.file.stat()
+            if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise ConfigError(
+                    "others could have written this list of keys, so it is not believed",
+                    place=str(self.file),
+                    hint="delete it, and install the hooks again",
+                )
+            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as problem:
+            hint = "delete it, and install the hooks again"
+            raise ConfigError(f"cannot be read: {problem}", place=str(self.file), hint=hint) from None

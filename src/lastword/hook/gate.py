@@ -15,22 +15,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lastword.display import visible
 from lastword.errors import LastWordError
-from lastword.hook.acting import why_unclear
-from lastword.hook.agents import AGENTS, Agent
-from lastword.hook.contract import MAX_INPUT_BYTES, NO_OBJECTION, answer, read_input
+from lastword.hook.agents import AGENTS, MARGIN_SECONDS, Agent
+from lastword.hook.event import MAX_INPUT_BYTES, NO_OBJECTION, HookInput, answer, read_input
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
-    from lastword.hook import deciding, ruling
+    from lastword.hook import agent_tool, question
 else:
-    # What only looks is let through before the memory, the door and an event loop are loaded.
-    deciding = load_later("lastword.hook.deciding")
-    ruling = load_later("lastword.hook.ruling")
+    # What only looks is let through before the memory and an event loop are loaded.
+    question = load_later("lastword.hook.question")
+    # Where there are no policy files nothing of this is needed, and an agent waits.
+    agent_tool = load_later("lastword.hook.agent_tool")
 
 DENY = 2
 
-# Ends come this much before the agent's own, and the last resort this much after ours.
-MARGIN_SECONDS = 60.0
+# The last resort comes this much after our own end.
 LAST_RESORT_SECONDS = 20.0
 # What the agent is told of a trouble of ours. The rest is nobody's reading.
 MAX_WORDS = 2_000
@@ -107,10 +106,16 @@ def run(arguments: Sequence[str], stdin: Any) -> str:
     options = Options(agent, arguments[1:])
     _set_last_resort(options.within_seconds)
     said = read_input(agent, stdin.read(MAX_INPUT_BYTES + 1))
-    if said.own_tool in agent.looks and not (said.is_before and (why_unclear(said) or ruling.is_ruled(said))):
+    if said.own_tool in agent.looks and not (said.is_before and (said.why_unclear() or is_ruled(said))):
         return answer(said, NO_OBJECTION)
     whose = (options.person, *options.answerers)
-    return answer(said, deciding.decide(said, options.store, options.within_seconds, whose))
+    return answer(said, question.decide(said, options.store, options.within_seconds, whose))
+
+
+def is_ruled(said: HookInput) -> bool:
+    """Whether a rule wants a call asked about or denied, whatever it is."""
+    policy = said.policy()
+    return policy is not None and agent_tool.ruled(said, policy) in ("ask", "deny")
 
 
 def _set_last_resort(within_seconds: float) -> None:

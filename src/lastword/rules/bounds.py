@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,10 +29,20 @@ import msgspec
 from lastword import values
 from lastword.display import visible
 from lastword.errors import NotJSON, did_you_mean
-from lastword.rules import paths
-from lastword.rules.command import simple_words, words_of_patterns
-from lastword.rules.compiling import validator, whole_numbers, whole_pattern
-from lastword.rules.wording import MAX_AGREED, brief, listed, quoted, shown, shown_name
+from lastword.rules import reach
+from lastword.rules.reach import CommandBound, simple_words
+from lastword.rules.value import (
+    MAX_AGREED,
+    brief,
+    fits,
+    listed,
+    quoted,
+    shown,
+    shown_name,
+    validator,
+    whole_numbers,
+    whole_pattern,
+)
 
 WORDS = ("is", "in", "not_in", "min", "max", "length", "matches", "under", "command", "each", "any", "absent", "from")
 _COMMAND_WORDS = ("program", "args", "cwd")
@@ -51,38 +59,8 @@ MAX_LEVELS = 4
 # Whether a bound holds for texts and lists of so many is tried. That it does for longer ones takes time, and no more.
 MAX_TRIED = 1_000
 
-# Programs that run another one, which stands among their arguments. Without the number of a version.
-_RUNNERS = frozenset(
-    [
-        "at", "awk", "bash", "batch", "builtin", "bun", "bunx", "busybox", "bwrap", "caffeinate", "choom", "chroot",
-        "chrt", "command", "conda", "coproc", "dash", "dbus-launch", "dbus-run-session", "deno", "direnv", "doas",
-        "docker", "entr", "env", "eval", "exec", "expect", "fakeroot", "find", "firejail", "fish", "flock", "gawk",
-        "hatch", "ionice", "ksh", "kubectl", "ld-linux-x86-64.so", "ld.so", "linux32", "linux64", "lua", "mamba",
-        "mawk", "micromamba", "nawk", "nice", "nix", "nix-shell", "nocorrect", "node", "noglob", "nohup", "npm",
-        "npx", "nsenter", "numactl", "osascript", "parallel", "pdm", "perl", "php", "pipx", "pkexec", "pnpm",
-        "podman", "poetry", "prlimit", "python", "ruby", "runuser", "rye", "screen", "script", "setarch", "setpriv",
-        "setsid", "sg", "sh", "ssh", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "tclsh", "time",
-        "timeout", "tmux", "toybox", "trap", "unshare", "uv", "uvx", "valgrind", "watch", "xargs", "xvfb-run", "yarn",
-        "zsh",
-    ]
-)  # fmt: skip
-# What a shell takes away before it looks for the program: r\m, r''m and r$@m are all of them rm.
-_UNQUOTED = re.compile(r"['\"\\]|\$[@*]")
-_VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
-
 Wrong = Callable[[str, str], NoReturn]
 """Says what is wrong with a bound, and what to write: it knows the file and the line."""
-
-
-class CommandBound(msgspec.Struct, frozen=True):
-    """One simple command, and where it runs."""
-
-    program: str
-    args: tuple[str, ...]
-    """A pattern for each argument, over all of it."""
-    cwd: str
-    is_fixed: bool = False
-    """Whether that folder is the very one that was named, and not where a link in its place leads."""
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -136,7 +114,7 @@ class Bound(msgspec.Struct, frozen=True):
     def leads_elsewhere(self) -> bool:
         """Whether a fixed folder of it is not where it says, so that nothing can lie in it."""
         named = (self.under, None if self.command is None else self.command.cwd)
-        if self.is_fixed and any(folder is not None and paths.leads_elsewhere(folder) for folder in named):
+        if self.is_fixed and any(folder is not None and reach.leads_elsewhere(folder) for folder in named):
             return True
         return self.each is not None and self.each.leads_elsewhere
 
@@ -182,12 +160,12 @@ class Bound(msgspec.Struct, frozen=True):
             for place, element in enumerate(value, 1):
                 if said := self.each.miss(element, folder):
                     return f"element {place}, {said}"
-        if "matches" in terms and not (isinstance(value, str) and _fits(whole_pattern(terms["matches"]), value)):
+        if "matches" in terms and not (isinstance(value, str) and fits(whole_pattern(terms["matches"]), value)):
             return f"{shown(value)} does not match {visible(brief(terms['matches']))}"
         if self.under is not None and not self._is_inside(value, folder):
             return f"{shown(value)} is not under {visible(self.under)}{self._elsewhere_words()}"
         if self.command is not None and not self._is_command(value, folder):
-            return f"{shown(value)} is not {self._command_words()}{self._elsewhere_words()}"
+            return f"{shown(value)} is not {self.command.words}{self._elsewhere_words()}"
         return None
 
     def _elsewhere_words(self) -> str:
@@ -198,24 +176,16 @@ class Bound(msgspec.Struct, frozen=True):
         if not isinstance(value, str):
             return False
         if self.counts_unclear:
-            return paths.may_be_inside(value, self.under, folder)
-        return paths.is_inside(value, self.under, folder, is_fixed=self.is_fixed)
+            return reach.may_be_inside(value, self.under, folder)
+        return reach.is_inside(value, self.under, folder, is_fixed=self.is_fixed)
 
     def _is_command(self, value: Any, folder: Path) -> bool:
         assert self.command is not None
-        if _runs(self.command, value, folder):
+        if self.command.runs(value, folder):
             return True
         # A tool that takes the words of a command one by one runs the same.
         line = shlex.join(map(str, value)) if isinstance(value, list) else value
-        return self.counts_unclear and isinstance(line, str) and _may_run(self.command, line, folder)
-
-    def _command_words(self) -> str:
-        assert self.command is not None
-        program, patterns = self.command.program, self.terms["command"]["args"]
-        words = words_of_patterns(patterns)
-        line = " ".join((program, *patterns)) if words is None else shlex.join((program, *words))
-        like = "a simple command like" if words is None else "the one simple command"
-        return f"{like} {shown(line, MAX_AGREED)}, run in {quoted(self.command.cwd)} or below it"
+        return self.counts_unclear and isinstance(line, str) and self.command.may_run(line, folder)
 
     def words(self) -> str:
         """The bound for a sentence, after the argument's name."""
@@ -241,7 +211,7 @@ class Bound(msgspec.Struct, frozen=True):
         if self.under is not None:
             said.append(f"{quoted(self.under)} or inside it")
         if self.command is not None:
-            said.append(self._command_words())
+            said.append(self.command.words)
         if "any" in terms:
             said.append("whatever it is")
         if self.may_be_absent:
@@ -376,52 +346,11 @@ def _command(table: Any, wrong: Wrong, is_fixed: bool) -> CommandBound | None:
         wrong(f"program is {shown(program)}, expected one plain word", hint)
     if not isinstance(args, list):
         wrong("args is a list of patterns, [] for none", hint)
-    patterns = tuple(_pattern(pattern, "args", wrong) for pattern in args)
+    for pattern in args:
+        _pattern(pattern, "args", wrong)
     folder = _folder(cwd, "cwd", wrong)
     assert folder is not None
-    return CommandBound(program, patterns, folder, is_fixed)
-
-
-def _runs(bound: CommandBound, line: Any, folder: Path) -> bool:
-    """Whether this line is that one command, to be run inside of its folder."""
-    words = simple_words(line) if isinstance(line, str) else None
-    return (
-        words is not None
-        and len(words) - 1 == len(bound.args)
-        and _names(bound, words)
-        and paths.is_at(folder, bound.cwd, is_fixed=bound.is_fixed)
-    )
-
-
-def _may_run(bound: CommandBound, line: str, folder: Path) -> bool:
-    """Whether a line may do what is asked about or denied, as far as it can be told: by another name of the program, by
-    one that runs others, as one of several commands, or from a folder that nobody knows."""
-    words, name = simple_words(line), os.path.basename(bound.program)
-    if words is None:
-        return name in _UNQUOTED.sub("", line)
-    first = os.path.basename(words[0])
-    # An exclamation mark is how git, editors and others are told to run something.
-    if _VERSION.sub("", first) in _RUNNERS or any("!" in word for word in words[1:]):
-        return any(name in _UNQUOTED.sub("", word) for word in words[1:])
-    if paths.folded(first) != paths.folded(name) or not paths.may_be_inside(str(folder), bound.cwd, folder):
-        return False
-    return _names(bound, (bound.program, *words[1:]))  # Whatever follows: one word more is no way around it.
-
-
-def _names(bound: CommandBound, words: tuple[str, ...]) -> bool:
-    """Whether these are its program and, at their beginning, its arguments."""
-    if words[0] != bound.program or len(words) - 1 < len(bound.args):
-        return False
-    return all(_fits(pattern, word) for pattern, word in zip(bound.args, words[1:], strict=False))
-
-
-def _fits(whole: str, text: str) -> bool:
-    return bool(_matcher(whole).is_valid(text))
-
-
-@lru_cache(maxsize=1_000)
-def _matcher(whole: str) -> Any:
-    return validator({"type": "string", "pattern": whole})
+    return CommandBound(program, tuple(args), folder, is_fixed)
 
 
 def _json(value: Any, word: str, wrong: Wrong) -> Any:

@@ -2,45 +2,60 @@
 
 A grant is a record, written in one commit with the answer it came with. Whether it covers a call is looked at anew each
 time, by the same bounds as a rule's, and so is everything that made it possible: the tool's key, the tool itself, the
-program and the person. What does not live here: how surfaces offer one (granting.py), and counting (counting.py).
+program and the person. What can be granted is in terms.py, and how uses are counted in account.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from lastword import values
-from lastword.consent import Answerer, GrantTerms, Scope, holding_words, read_answerer, sign
+from lastword.consent import (
+    Answerer,
+    ApprovalRequest,
+    GrantTerms,
+    Scope,
+    UserAction,
+    holding_words,
+    named,
+    read_answerer,
+    sign,
+)
 from lastword.display import visible
-from lastword.errors import LastWordError, NotJSON, SessionError
+from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
-from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.counting import STREAM, Account, amount_of, amount_words, day_words, last_use, use_key
-from lastword.rules.deciding import NO_KEY, ONLY_EXACT
-from lastword.rules.latest import latest_since
-from lastword.rules.policy import NOWHERE
-from lastword.rules.rule import Where, is_amount
-from lastword.rules.wording import shown_name
-from lastword.store import Entry, Record
-from lastword.tools import Manifest
+from lastword.rules.account import STREAM, Account, day_words, last_use, use_key
+from lastword.rules.terms import (
+    MAX_KEPT,
+    bounds_of,
+    meant_from_folder,
+    terms_words,
+    why_not_given,
+    why_not_these,
+)
+from lastword.rules.value import amount_words, shown_name
+from lastword.store import PAGE_RECORDS, Entry, Record, Store
+
+if TYPE_CHECKING:
+    from lastword.rules.rule import Where
+    from lastword.tools import Manifest
+
 
 GRANTED = "granted"
 REVOKED = "revoked"
+NOWHERE = Path("/")
 
 # A revocation that loses against so many uses in a row is told so; each of them was allowed.
 MAX_TRIES = 1_000
-# So many digits may a sum have, before and after the point. More of them nobody reads, and some nobody could write out.
-MAX_DIGITS = 30
-# So many levels may a value have that is granted exactly. Nobody reads more, and from 250 on none can be compared.
-MAX_LEVELS = 64
-# So many grants are kept in the form in which calls are looked at. More of them stand nowhere.
-MAX_KEPT = 200
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +94,32 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         return Account(self.id, self.words, self.calls, {name: Decimal(most) for name, most in self.sums.items()})
 
 
+class ListedGrant(msgspec.Struct, frozen=True):
+    """A grant for whoever reads a list of them."""
+
+    grant: Grant
+    what: str
+    whose: str
+    how_long: str
+    used: int
+    totals: dict[str, Decimal]
+    over: str | None
+    """Why it serves nobody any more."""
+
+    @property
+    def left(self) -> str:
+        """How much of it was used, in words."""
+        calls, used = self.grant.calls, self.used
+        times = "once" if used == 1 else f"{used} times"
+        said = [f"used {times}" if calls is None else f"{used} of {calls} calls"]
+        for name, most in self.grant.sums.items():
+            total = amount_words(self.totals.get(name, Decimal(0)))
+            said.append(f"{total} of {amount_words(Decimal(most))} {shown_name(name)}")
+        if calls is not None and used >= calls:
+            said.append("used up")
+        return ", ".join(said)
+
+
 class GrantWho(msgspec.Struct, frozen=True):
     """Whose call it is that a grant should cover."""
 
@@ -90,131 +131,28 @@ class GrantWho(msgspec.Struct, frozen=True):
     """The person to whom the session belongs."""
 
 
-def bounds_of(where: Mapping[str, Any]) -> Where:
-    """The bounds of a grant. A LastWordError says what is wrong with them."""
-    if not isinstance(where, Mapping):
-        raise LastWordError("a grant has a bound for every argument")
-    try:
-        return _compiled(values.encode(values.plain(dict(where))))
-    except NotJSON as problem:
-        raise LastWordError(f"a bound holds what no argument can be: {problem.fact}") from None
-
-
-@lru_cache(maxsize=MAX_KEPT)
-def _compiled(where: bytes) -> Where:
-    """The same bounds are looked at three times for every call, and compiling them takes the longest."""
-    found = {}
-    for name, written in values.decode(where).items():
-
-        def wrong(fact: str, hint: str | None, name: str = name) -> NoReturn:
-            raise LastWordError(f"{shown_name(name)}: {fact}", hint=hint)
-
-        found[name] = read_bound(written, wrong, is_fixed=True)
-    return Where(found, is_whole=True)
-
-
-def why_none(manifest: Manifest) -> str | None:
-    """Why no grant at all can be given for a tool, in words for its card; None when one can."""
-    if manifest.auto_approve is False:
-        return f"{NO_KEY[:1].upper()}{NO_KEY[1:]}"
-    if manifest.secrets:
-        return "It takes a secret, which is kept nowhere, so it is asked about each time"
-    return None
-
-
-def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str, Any] | None = None) -> str | None:
-    """Why these terms cannot be granted, or None. `arguments` are of the call on whose card they stand."""
-    if why := why_none(manifest):
-        return why
-    try:
-        where = bounds_of(terms.where)
-    except LastWordError as problem:
-        return problem.fact
-    sums = {name: _sum_of(most) for name, most in terms.sums.items()}
-    for name, bound in where.bounds.items():
-        if _is_deep(bound.terms):
-            return f"{shown_name(name)} is nested more than {MAX_LEVELS} levels deep, where nobody sees what it says"
-        if not bound.is_closed:
-            return f"{shown_name(name)} is left open: a text or number that anybody may have written is asked about"
-        if bound.names_folder and not is_path(manifest, name):
-            # Words with a slash in them lie inside of a folder, too, whatever else they say.
-            return f"{shown_name(name)} is not said to be a path, and a folder bounds nothing else"
-    for parameter in manifest.parameters:
-        if parameter.name not in where.bounds:
-            return f"It says nothing of {parameter.name}"
-    if manifest.auto_approve == "exact" and not where.is_exact:
-        return f"{ONLY_EXACT[:1].upper()}{ONLY_EXACT[1:]}"
-    for name, most in sums.items():
-        summed = where.bounds.get(name)
-        if summed is None or not is_amount(summed):
-            return f"{shown_name(name)} cannot be summed: it is no number of at least 0"
-        if not most.is_finite() or most.is_signed():
-            return f"The sum of {shown_name(name)} is a number of at least 0"
-        if max(most.adjusted(), 0) - min(int(most.as_tuple().exponent), 0) >= MAX_DIGITS:
-            return f"The sum of {shown_name(name)} has more than {MAX_DIGITS} digits"
-        if (least := _least(summed)) > most:
-            fewest = f"each call takes {amount_words(least)} of {shown_name(name)} or more"
-            return f"It would never answer: {fewest}, and in all it may be {amount_words(most)}"
-    if manifest.counts_as_irreversible and terms.calls is None and not sums:
-        return "What cannot be undone, or does not say so, is granted with a limit"
-    if arguments is not None and (moved := [name for name, b in where.bounds.items() if b.leads_elsewhere]):
-        return f"The folder of {shown_name(moved[0])} leads elsewhere; a grant names it with links followed"
-    if arguments is not None and where.misses(dict(arguments), Path("/")) and not where.is_volatile:
-        return "It does not cover the call it stands on"
-    return None
-
-
-def _is_deep(terms: Mapping[str, Any]) -> bool:
-    """Whether a value that a bound names has too many levels to be granted."""
-    try:
-        values.plain(dict(terms), max_depth=MAX_LEVELS + 1)  # The bound itself is a level.
-    except NotJSON:
-        return True
-    return False
-
-
-def _least(bound: Bound) -> Decimal:
-    """The least that an argument can come to."""
-    known = [bound.terms["is"]] if "is" in bound.terms else bound.terms.get("in", [bound.terms.get("min", 0)])
-    return min(amount_of(value) for value in known)
-
-
-def _sum_of(written: str) -> Decimal:
-    try:
-        return Decimal(written)
-    except InvalidOperation:
-        return Decimal("NaN")
-
-
-def is_path(manifest: Manifest, name: str) -> bool:
-    """Whether a tool says that an argument is a path, or a list of them."""
-    for parameter in manifest.parameters:
-        if parameter.name == name:
-            schema = parameter.schema or {}
-            items = schema.get("items")
-            return "path" in (schema.get("format"), items.get("format") if isinstance(items, dict) else None)
-    return False
-
-
-def meant_from_folder(manifest: Manifest, given: Mapping[str, Any]) -> str | None:
-    """Which argument means something else in a session of another folder: a path that leads on from there, or a command
-    line, which runs what is there. Where the folder is an argument, too, a command is bounded by it."""
-    for parameter in manifest.parameters:
-        value = given.get(parameter.name)
-        if parameter.names_path and _has_text(value, lambda text: not text.startswith("/")):
-            return parameter.name
-    if given.get("cwd") is None or not is_path(manifest, "cwd"):
-        # Also one that a tool takes without having said so.
-        return next((name for name in given if name in Manifest.COMMAND_NAMES and _has_text(given[name], bool)), None)
-    return None
-
-
-def _has_text(value: Any, is_such: Callable[[str], bool]) -> bool:
-    """Whether a text anywhere in a value is such a one."""
-    if isinstance(value, str):
-        return is_such(value)
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(_has_text(part, is_such) for part in inside)
+def grant_of(
+    request: ApprovalRequest, terms: GrantTerms, by: Answerer, process: str, user: str | None, at: float
+) -> Grant:
+    """The grant that these terms on this card mean."""
+    return Grant(
+        id=terms.id,
+        tool=request.tool,
+        tool_digest=request.tool_digest,
+        where=terms.where,
+        scope=terms.scope,
+        session_id=request.session_id,
+        run=request.call_id.rpartition(".")[0] if terms.scope == "run" else "",
+        process=process,
+        user=user,
+        until=terms.until,
+        calls=terms.calls,
+        sums={name: str(Decimal(most)) for name, most in terms.sums.items()},
+        by=by,
+        call_id=request.call_id,
+        settles=terms.settles,
+        at=at,
+    )
 
 
 def granted_entry(journal: Journal, grant: Grant) -> Entry:
@@ -222,6 +160,18 @@ def granted_entry(journal: Journal, grant: Grant) -> Entry:
     facts = msgspec.to_builtins(grant)
     del facts["seq"]  # Nobody knows it before it is written.
     return journal.entry(STREAM, GRANTED, grant.id, facts, once=f"granted:{grant.id}")
+
+
+async def answer_elsewhere(journal: Journal, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
+    """Answer a card of another program with a grant. False when it does not wait any more."""
+    terms, who = action.grant, sign(named(by), journal.people.me)
+    if terms is None:
+        return await journal.answer(facts, action, who)
+    request = ApprovalRequest.from_facts(facts)
+    if why := why_not_given(request.manifest, request, terms, who, action):
+        raise SessionError(why, place=request.call_id, hint="allow this call alone")
+    grant = grant_of(request, terms, who, facts.get("process", ""), facts.get("user"), journal.clock())
+    return await journal.answer(facts, action, who, granted_entry(journal, grant))
 
 
 @lru_cache(maxsize=MAX_KEPT)  # Each is read three times for every call. Whether it still stands is looked up each time.
@@ -242,9 +192,23 @@ async def standing_grants(journal: Journal) -> list[Grant]:
     return [grant for grant in found if grant is not None]
 
 
-async def seen_grants(journal: Journal) -> list[Grant]:
-    """Those of them that are for the one who sits here to see: their own, nobody's, and of whom they answer for."""
-    return [grant for grant in await standing_grants(journal) if journal.people.sees(grant.by.whose)]
+async def listed_grants(journal: Journal, here: str = "") -> list[ListedGrant]:
+    """Those of them that are for the one who sits here to see: their own, nobody's, and of whom they answer for.
+
+    `here`: the session that the list is read in, if it is one's.
+    """
+    return [
+        ListedGrant(
+            grant,
+            terms_words(grant.tool, grant.where),
+            _whose_words(grant, journal.people.me),
+            _how_long_words(grant, journal, here),
+            *await last_use(journal, grant.id),
+            await why_over(journal, grant),
+        )
+        for grant in await standing_grants(journal)
+        if journal.people.sees(grant.by.whose)
+    ]
 
 
 async def why_over(journal: Journal, grant: Grant) -> str | None:
@@ -252,20 +216,17 @@ async def why_over(journal: Journal, grant: Grant) -> str | None:
     now = journal.clock()
     if now < grant.at:
         return "a clock was set back"
-    if grant.scope == "until" and (grant.until is None or await _is_past(journal, grant, grant.until, now)):
+    until, process = grant.until, grant.process
+    # Over is also what was over when something was written since: the clock may be set back.
+    if grant.scope == "until" and (
+        until is None or now >= until or await latest_since(journal.store, grant.seq) >= until
+    ):
         return "its time is over"
-    if grant.scope == "session" and not (grant.process and is_alive(journal, grant.process)):
+    if grant.scope == "session" and not (
+        process and (process == journal.process_name() or journal.store.is_held(f"process:{process}"))
+    ):
         return "its session has ended"
     return None
-
-
-async def _is_past(journal: Journal, grant: Grant, until: float, now: float) -> bool:
-    """Whether a moment is past, or was when something was written since the grant: the clock may be set back."""
-    return now >= until or await latest_since(journal.store, grant.seq) >= until
-
-
-def is_alive(journal: Journal, process: str) -> bool:
-    return process == journal.process_name() or journal.store.is_held(f"process:{process}")
 
 
 def serves(grant: Grant, who: GrantWho) -> bool:
@@ -398,7 +359,7 @@ async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> 
 async def revoke_all(journal: Journal, by: Answerer) -> Sequence[str]:
     """Take all grants back, of everybody who shares this memory: for `stop`. What others allowed is not told."""
     return [
-        f"{terms_words(grant.tool, grant.where)}: {whose_words(grant, journal.people.me)}"
+        f"{terms_words(grant.tool, grant.where)}: {_whose_words(grant, journal.people.me)}"
         if journal.people.sees(grant.by.whose)
         else f"{visible(grant.tool)}: a grant of another person"
         for grant in await standing_grants(journal)
@@ -414,39 +375,56 @@ async def end_session_grants(journal: Journal, session_id: str, run: str = "") -
             await _end(journal, grant.id, Answerer("unknown"), "its run is over" if run else "its session is over")
 
 
-def terms_words(tool: str, where: Mapping[str, Any]) -> str:
-    """What a grant is for, in a line."""
-    return f"{visible(tool)}, {bounds_of(where).words()}"
-
-
-def whose_words(grant: Grant, me: str) -> str:
+def _whose_words(grant: Grant, me: str) -> str:
     """How whoever looks at a list of grants knows it. Not all of them need be theirs."""
     if grant.by.whose in ("", me):
         return grant.words
     return f"a grant of {visible(grant.by.whose)}, given on {day_words(grant.at)}"
 
 
-def how_long_words(grant: Grant, journal: Journal, here: str = "") -> str:
-    """How long it holds, the same in every list. `here`: the session that the list is read in, if it is one's."""
+def _how_long_words(grant: Grant, journal: Journal, here: str) -> str:
+    """How long it holds, the same in every list."""
     is_here = grant.session_id == here and grant.process == journal.process_name()
     whose = "" if grant.by.whose == journal.people.me else visible(grant.by.whose)
     session_id, run = visible(grant.session_id), visible(grant.run)
     return holding_words(grant.scope, grant.until, session_id, run, whose=whose, is_here=is_here)
 
 
-def left_words(grant: Grant, used: int, totals: Mapping[str, Decimal]) -> str:
-    """How much of it was used, in words."""
-    times = "once" if used == 1 else f"{used} times"
-    said = [f"used {times}" if grant.calls is None else f"{used} of {grant.calls} calls"]
-    for name, most in grant.sums.items():
-        said.append(f"{amount_words(totals.get(name, Decimal(0)))} of {amount_words(Decimal(most))} {shown_name(name)}")
-    if grant.calls is not None and used >= grant.calls:
-        said.append("used up")
-    return ", ".join(said)
+class _Times:
+    """The times of the records of one store from a place on, as far as they were looked at: each once."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.seen = first - 1
+        self._latest: list[tuple[int, int]] = []
+        """Places and times, the times falling: each is the latest of all records from its place on."""
+
+    def take(self, seq: int, at: int) -> None:
+        if seq <= self.seen:
+            return  # Two calls look at the same time, and the other one was here.
+        self.seen = seq
+        while self._latest and self._latest[-1][1] <= at:
+            self._latest.pop()
+        self._latest.append((seq, at))
+
+    def latest(self, seq: int) -> int:
+        place = bisect_left(self._latest, (seq,))
+        return self._latest[place][1] if place < len(self._latest) else 0
 
 
-def limits_words(calls: int | None, sums: Mapping[str, str]) -> str:
-    """After what it ends, in words; empty when there is no limit."""
-    said = [] if calls is None else [f"{calls} call{'' if calls == 1 else 's'}"]
-    said += [f"{amount_words(Decimal(most))} of {shown_name(name)} in all" for name, most in sums.items()]
-    return f"{' or '.join(said)}, whichever comes first" if len(said) > 1 else "".join(said)
+_walks: WeakKeyDictionary[Store, _Times] = WeakKeyDictionary()
+
+
+async def latest_since(store: Store, seq: int) -> float:
+    """The greatest time that this record or any after it has, in seconds."""
+    walk = _walks.get(store)
+    if walk is None or seq < walk.first:
+        walk = _walks[store] = _Times(seq)
+    end = (await store.head()).seq
+    while walk.seen < end:
+        last = min(walk.seen + PAGE_RECORDS, end)
+        for link in await store.links(range(walk.seen + 1, last + 1)):
+            walk.take(link.seq, link.at)
+        walk.seen = max(walk.seen, last)
+        await asyncio.sleep(0)  # It may be a day's records, and others wait for their turn meanwhile.
+    return walk.latest(seq) / 1e6

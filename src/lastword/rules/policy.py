@@ -1,12 +1,18 @@
-"""All rules that hold, looked up by tool: what they say of a call, and which comes nearest when none allows it.
+"""All rules that hold, looked up by tool, and who decides about a call: before a card is drawn, after it, and when the
+call starts.
 
 The strictest wins: any deny, then any ask, then an allow. An allow counts only while its file and the tool behind it
 are as a person accepted them; an ask and a deny count at once. Among allows one without limits wins; where all have
 limits each of them may be enough, in the order of their names. The order in which they are written decides nothing.
+
+What a file allows counts once a person has accepted it as it is (`lastword policy accept`), for the tools that they saw
+then. A rule stands for the preset's key and never for the tool's. A tool with `autoApprove: "exact"` takes a standing
+yes only where every argument is given exactly, and so never the preset's, which knows no arguments at all.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,20 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword import values
-from lastword.consent import Call
+from lastword import config, tools, values
+from lastword.consent import AUTO, NOBODY, Auto, Call, Forbidden, Nobody, Person, Preset, Ruled
+from lastword.display import visible
 from lastword.lazily import load_later
-from lastword.rules.compiling import validator
-from lastword.rules.places import Layer
-from lastword.rules.rule import PolicyRule, Saying
-from lastword.rules.wording import shown_name
-from lastword.tools import Manifest, Tool, ToolRegistry
+from lastword.rules.files import Layer, PolicyPlaces, text_of
+from lastword.rules.rule import Budget, PolicyRule, Saying
+from lastword.rules.value import validator
 
 if TYPE_CHECKING:
-    from lastword.rules import reading
+    from lastword.rules import policy_file
+    from lastword.tools import Manifest, Tool, ToolRegistry, Trust
 else:
     # A session without rules reads no files.
-    reading = load_later("lastword.rules.reading")
+    policy_file = load_later("lastword.rules.policy_file")
 
 # How many rules are compared for the one line on a card. `lastword policy explain` compares all of them.
 MAX_COMPARED = 5
@@ -36,7 +42,17 @@ Folder = Callable[[], Path]
 """Says from which folder paths and commands are meant. Asked only where a rule speaks of such."""
 NOWHERE = Path("/")
 
-Unaccepted = Callable[[PolicyRule, Tool], str | None]
+CHANGED_TOOL = "the tool is not the one that was accepted for it; lastword policy accept"
+NEW_FILE = "its file is not accepted as it is; lastword policy accept"
+NO_KEY = "this tool must be asked about each time"
+ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
+# Programs that carry out calls of their own, and do not say where. hook/agents.py has which; a test compares.
+WITHOUT_FOLDER = frozenset({"Codex"})
+_UNLIMITED = Budget()
+
+Decision = Nobody | Auto | Ruled | Forbidden | Person
+
+Unaccepted = Callable[[PolicyRule, "Tool"], str | None]
 """Why an allow does not count for a tool as it is, or None: nobody has accepted the file, or the tool."""
 
 
@@ -93,7 +109,7 @@ class Policy:
         def unaccepted(rule: PolicyRule, tool: Tool) -> str | None:
             return None if known.get(tool.name) == tool.digest else CHANGED_TOOL
 
-        return cls(reading.read_rules(text, Path(file), "user"), unaccepted)
+        return cls(policy_file.read_rules(text, Path(file), "user"), unaccepted)
 
     def only_stricter(self, why: str) -> Policy:
         """The same rules where none of their allows counts, for this reason: they can only ask and deny."""
@@ -108,9 +124,13 @@ class Policy:
             ]
         }
 
+    def speaks_of(self, tool: Tool) -> bool:
+        """Whether any rule may say something of the tool's calls, or of those that they stand for."""
+        return self._rules_of(tool) is not None or tool.consists_of is not None
+
     def verdict(self, tool: Tool, call: Call, folder: Folder) -> Verdict:
         """What the rules say of a call, and of the calls of other tools that it stands for."""
-        found = self._of_call(tool, call, folder)
+        found = self._of_call(tool, call.arguments, folder)
         if tool.consists_of is None or found.saying == "deny":
             return found
         strictest = found
@@ -131,27 +151,27 @@ class Policy:
         arguments = {name: values.decode(default) for name, default in tool.defaults.items()} | given
         return self._strictest(rules, tool, arguments, folder_for(tool, folder))
 
-    def _of_call(self, tool: Tool, call: Call, folder: Folder) -> Verdict:
+    def _of_call(self, tool: Tool, data: bytes, folder: Folder) -> Verdict:
         rules = self._rules_of(tool)
         if rules is None:
             return _SILENT
         last = self._last
-        if last is not None and last[0] is tool and last[1] is call.arguments:
+        if last is not None and last[0] is tool and last[1] is data:
             return last[2]  # Asked again about the very same bytes: nothing that decides has changed.
         here = folder_for(tool, folder) if rules.is_volatile else NOWHERE
-        found = self._strictest(rules, tool, values.decode(call.arguments), here)
+        found = self._strictest(rules, tool, values.decode(data), here)
         if not rules.is_volatile:
-            self._last = tool, call.arguments, found
+            self._last = tool, data, found
         return found
 
     def _strictest(self, rules: _ToolRules, tool: Tool, arguments: dict[str, Any], folder: Path) -> Verdict:
         for saying, group in (("deny", rules.deny), ("ask", rules.ask)):
-            if (rule := group.first(arguments, folder)) is not None:
+            if (rule := next(iter(group.all(arguments, folder)), None)) is not None:
                 return Verdict(saying, rule)  # type: ignore[arg-type]  # It is one of the two.
         found, limited = _SILENT, []
         for rule in rules.allow.all(arguments, folder):
-            but = _why_unfit(rule, tool) or self._unaccepted(rule, tool) or ""
-            if but or not has_key(tool.manifest, rule):
+            but = rule.why_unfit(tool) or self._unaccepted(rule, tool) or ""
+            if but or not rule.has_key(tool):
                 found = found if found.rule is not None else Verdict(None if but else "allow", rule, but)
             elif rule.budget is None:
                 return Verdict("allow", rule)
@@ -173,13 +193,13 @@ class Policy:
         here = folder_for(tool, folder) if rules.is_volatile else NOWHERE
         best, least = None, 0
         for rule in rules.allow.rules[:most]:
-            missed = rule.where.missed(arguments, here) + (_why_unfit(rule, tool) is not None)
+            missed = rule.where.missed(arguments, here) + (rule.why_unfit(tool) is not None)
             if best is None or missed < least:
                 best, least = rule, missed
         if best is None:
             return None
         misses = best.where.misses(arguments, here, tool.secrets)
-        but = _why_unfit(best, tool)
+        but = best.why_unfit(tool)
         return best, misses if but is None else [*misses, but]
 
     def _rules_of(self, tool: Tool) -> _ToolRules | None:
@@ -187,7 +207,7 @@ class Policy:
         try:
             return self._by_tool[key]
         except KeyError:
-            mine = [rule for rule in self.rules if speaks_of(rule, tool)]
+            mine = [rule for rule in self.rules if rule.speaks_of(tool)]
             # In the order of their names, so that the same is decided and said in whatever order they are written;
             # those without limits first, since none of the others is looked at then.
             mine.sort(key=lambda rule: (rule.budget is not None, rule.name, str(rule.file), rule.line))
@@ -198,37 +218,6 @@ class Policy:
 def folder_for(tool: Tool, folder: Folder) -> Path:
     """The folder that paths and commands of a tool's calls are meant from; a relative one when nobody knows it."""
     return folder() if tool.works_in is None else tool.works_in
-
-
-CHANGED_TOOL = "the tool is not the one that was accepted for it; lastword policy accept"
-
-
-def speaks_of(rule: PolicyRule, tool: Tool) -> bool:
-    """Whether a rule is about this tool: by its id, by its address, or as one of all tools of a server or an agent."""
-    if rule.tool == tool.name or (tool.address is not None and rule.tool == tool.address):
-        return True
-    return tool.address is not None and rule.tool.endswith(("/*", ":*")) and tool.address.startswith(rule.tool[:-1])
-
-
-def has_key(manifest: Manifest, rule: PolicyRule) -> bool:
-    """Whether the tool's own key is turned far enough for an allow like this one."""
-    return manifest.auto_approve in (True, "bounds") or (manifest.auto_approve == "exact" and rule.where.is_exact)
-
-
-def _why_unfit(rule: PolicyRule, tool: Tool) -> str | None:
-    """Why an allow is none for the tool, in words: it does not speak of a parameter, or it sums a secret."""
-    for parameter in tool.manifest.parameters:
-        if parameter.name not in rule.where.bounds:
-            return f"it says nothing of {parameter.name}"
-    return None if rule.budget is None else why_not_summed(rule, tool)
-
-
-def why_not_summed(rule: PolicyRule, tool: Tool) -> str | None:
-    """Which argument a rule may not sum for the tool, in words: what comes to a sum is written down and told."""
-    for name in () if rule.budget is None else rule.budget.sums:
-        if name in tool.secrets:
-            return f"it sums {shown_name(name)}, which is secret, and the sum would tell it"
-    return None
 
 
 class _ToolRules:
@@ -261,5 +250,155 @@ class _Group:
             pass  # One of them is nested more deeply than a validator can compare, and each is looked at by itself.
         return (rule for rule in self.rules if rule.where.covers(arguments, folder))
 
-    def first(self, arguments: dict[str, Any], folder: Path) -> PolicyRule | None:
-        return next(iter(self.all(arguments, folder)), None)
+
+def load_policy(places: PolicyPlaces, trust: Trust | None = None) -> Policy | None:
+    """All rules that hold; None when there is no file. A ConfigError says what is wrong: then nothing starts."""
+    trust = config.trusted(os.environ) if trust is None else trust
+    files: list[PolicyFile] = []
+    rules: list[PolicyRule] = []
+    for layer, path in places.layers():
+        text = text_of(path, places.owner if layer == "organisation" else None)
+        if text is None:
+            continue
+        rules += policy_file.read_rules(text, path, layer)
+        files.append(PolicyFile(path, layer, tools.Trust.digest_of(text), trust.covers_file(path, text), text))
+    if not files:
+        return None
+    accepted = {file.path for file in files if file.is_accepted}
+    known = trust.rules()
+
+    def unaccepted(rule: PolicyRule, tool: Tool) -> str | None:
+        if rule.file not in accepted:
+            return NEW_FILE
+        return None if known.get(tools.Trust.rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
+
+    return Policy(rules, unaccepted, files)
+
+
+def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder) -> Decision:
+    """Say whose yes a call needs. The strictest word wins, whoever said it."""
+    if policy is None or not policy.speaks_of(tool):
+        return by_keys(tool.manifest, preset)  # As for nearly every call, and all of them pay for the look.
+    said = policy.verdict(tool, call, folder)
+    if said.saying is None and said.rule is None:
+        found = by_keys(tool.manifest, preset)
+        return _with_nearest(found, tool, policy, call.arguments, folder) if isinstance(found, Person) else found
+    assert said.rule is not None
+    if said.saying == "deny":
+        return Forbidden(str(said.rule))
+    if said.saying == "ask":
+        return Person((), f"Asked because the rule {said.rule} says so.", is_ruled=True, why=str(said.rule))
+    found = by_keys(tool.manifest, preset)
+    if not isinstance(found, Person):
+        return found
+    if why := why_not(tool, said):
+        but = f"the rule {said.rule} would allow it, but {why}"
+        turned = f"; {key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
+        return Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
+    return _by_rule(said.rule, tuple(_by_rule(other) for other in said.others) if said.others else ())
+
+
+def _by_rule(rule: PolicyRule, others: tuple[Ruled, ...] = ()) -> Ruled:
+    budget = rule.budget or _UNLIMITED
+    return Ruled(str(rule), rule.key, budget.calls, budget.sums, budget.per, others)
+
+
+def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
+    """Whose yes a call of this tool needs where no rule speaks of it."""
+    if not manifest.require_approval:
+        return NOBODY
+    if preset.auto_approve and manifest.auto_approve is True:
+        return AUTO
+
+    # Two keys, and at least one is missing. The card tells the person which.
+    if manifest.auto_approve is True:
+        return Person(("preset",))
+    return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
+
+
+def why_not(tool: Tool, said: Verdict) -> str:
+    """Why an allow that speaks of a call is not enough; empty when it is."""
+    assert said.rule is not None
+    if tool.manifest.auto_approve is False:
+        return why_keyless(tool.carried_out_by or "") or NO_KEY
+    if tool.manifest.auto_approve == "exact" and not said.rule.where.is_exact:
+        return ONLY_EXACT
+    return said.but
+
+
+def why_keyless(program: str) -> str:
+    """Why nobody can turn the key of a program's tools; empty where somebody can."""
+    return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
+
+
+def key_of(tool: Tool) -> str:
+    """Who turns the key of a tool that keeps a rule from answering, and how; or why nobody can."""
+    if keyless := why_keyless(tool.carried_out_by or ""):
+        return keyless
+    turned = "bounds" if tool.manifest.auto_approve == "exact" else "exact"
+    lets = f"--standing {turned} lets rules answer{' within bounds' if turned == 'bounds' else ''}"
+    whose, _, name = (tool.address or "").partition(":")
+    if whose == "mcp":
+        return f"lastword mcp trust {name.partition('/')[0]} {lets}"
+    if whose:
+        return f"lastword hook install {whose} {lets}"
+    return f"its author lets rules answer with autoApprove{': true' if turned == 'bounds' else ''}"
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What would be decided about a call that nobody makes, and why, in words that are marked."""
+
+    saying: Saying
+    why: str
+    """The rule or the grant that decides; where a person is asked, the rule that comes nearest, and what misses."""
+    sentence: str = ""
+    """The same in a whole sentence, for a person."""
+
+    def __post_init__(self) -> None:
+        if not self.sentence:
+            msgspec.structs.force_setattr(self, "sentence", f"{self.why[:1].upper()}{self.why[1:]}.")
+
+    def __str__(self) -> str:
+        return f"{self.saying}. {self.why}"
+
+
+def explained(
+    found: Decision, tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder
+) -> Explanation:
+    """What was decided, in words."""
+    match found:
+        case Nobody():
+            return Explanation("allow", "This tool asks nobody")
+        case Auto():
+            return Explanation("allow", f"The preset {visible(preset.name)} and the tool both say so")
+        case Ruled():
+            return Explanation("allow", found.rule, f"The rule {found.rule} allows it.")
+        case Forbidden():
+            return Explanation("deny", found.rule, f"The rule {found.rule} denies it.")
+    if found.is_ruled:
+        return Explanation("ask", found.why, f"The rule {found.why} wants it asked each time.")
+    if found.why:
+        return Explanation("ask", found.why)
+    if policy is None:
+        return Explanation("ask", "There are no rules")
+    nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
+    if nearest is None:
+        return Explanation("ask", f"No rule allows calls of {visible(tool.name)}")
+    words = f"{nearest[0]}: {miss_words(nearest[1])}"
+    return Explanation("ask", f"Nearest: {words}", f"The rule that comes nearest is {words}.")
+
+
+def miss_words(misses: Sequence[str]) -> str:
+    """What misses, in a line."""
+    others = len(misses) - 1
+    does = "argument does" if others == 1 else "arguments do"
+    return f"{misses[0]}; {others} more {does} not fit" if others else misses[0]
+
+
+def _with_nearest(found: Person, tool: Tool, policy: Policy, data: bytes, folder: Folder) -> Person:
+    if tool.manifest.auto_approve is False:
+        return found  # No rule could have allowed it.
+    nearest = policy.nearest(tool, values.decode(data), folder)
+    if nearest is None:
+        return found
+    return Person(found.missing, f"Asked. Nearest rule: {nearest[0]}: {miss_words(nearest[1])}.")

@@ -7,19 +7,22 @@ of the arguments that it names, whatever else is given: otherwise one argument m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from lastword import values
 from lastword.display import visible
-from lastword.rules.bounds import Bound
-from lastword.rules.compiling import validator
-from lastword.rules.places import Layer
-from lastword.rules.wording import shown_name
+from lastword.rules.value import shown_name, validator
+
+if TYPE_CHECKING:
+    from lastword.rules.bounds import Bound
+    from lastword.rules.files import Layer
+    from lastword.tools import Tool
 
 Saying = Literal["allow", "ask", "deny"]
 
@@ -79,18 +82,14 @@ class Where:
         try:
             if not self._validator.is_valid(arguments):
                 return False
-        except ValueError:
-            return self._covers_deep(arguments, folder)
+        except ValueError:  # A bound is nested more deeply than a validator can compare.
+            try:
+                return not self.misses(arguments, folder)
+            except RecursionError:
+                return not self.is_whole  # An allow does not cover what nobody can tell; an ask or a deny may mean it.
         if not self.is_volatile:
             return True
         return all(bound.holds(arguments[name], folder) for name, bound in self.bounds.items() if name in arguments)
-
-    def _covers_deep(self, arguments: dict[str, Any], folder: Path) -> bool:
-        """The same where a bound is nested more deeply than a validator can compare."""
-        try:
-            return not self.misses(arguments, folder)
-        except RecursionError:
-            return not self.is_whole  # An allow does not cover what nobody can tell; who asks or denies may mean it.
 
     def missed(self, arguments: dict[str, Any], folder: Path) -> int:
         """How much of these arguments does not fit. The same as the number of `misses`, without the words."""
@@ -147,35 +146,53 @@ def is_amount(bound: Bound) -> bool:
     return "min" in terms and terms["min"] >= 0
 
 
+@dataclass(eq=False, kw_only=True)
 class PolicyRule:
     """One rule of a policy file."""
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        tool: str,
-        saying: Saying,
-        where: Where,
-        layer: Layer,
-        file: Path,
-        line: int,
-        budget: Budget | None = None,
-    ) -> None:
-        self.name = name
-        self.tool = tool
-        self.saying = saying
-        self.where = where
-        self.layer = layer
-        self.file = file
-        self.line = line
-        self.budget = budget
-        facts = {"tool": tool, "decide": saying, "where": {k: b.terms for k, b in where.bounds.items()}}
-        if budget is not None:
-            sums = {argument: str(most) for argument, most in budget.sums.items()}
-            facts["limits"] = {"calls": budget.calls, "sum": sums, "per": budget.per}
-        # By what it says and not by its name or its place: a rule that says something else is another rule.
-        self.key = values.digest(values.canonical(facts))
+    name: str
+    tool: str
+    saying: Saying
+    where: Where
+    layer: Layer
+    file: Path
+    line: int
+    budget: Budget | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """By what it says and not by its name or its place: a rule that says something else is another rule."""
+        bounds = {name: bound.terms for name, bound in self.where.bounds.items()}
+        facts: dict[str, Any] = {"tool": self.tool, "decide": self.saying, "where": bounds}
+        if self.budget is not None:
+            sums = {argument: str(most) for argument, most in self.budget.sums.items()}
+            facts["limits"] = {"calls": self.budget.calls, "sum": sums, "per": self.budget.per}
+        return values.digest(values.canonical(facts))
+
+    def speaks_of(self, tool: Tool) -> bool:
+        """Whether it is about this tool: by its id, by its address, or as one of all tools of a server or an agent."""
+        if self.tool == tool.name or (tool.address is not None and self.tool == tool.address):
+            return True
+        return tool.address is not None and self.tool.endswith(("/*", ":*")) and tool.address.startswith(self.tool[:-1])
+
+    def has_key(self, tool: Tool) -> bool:
+        """Whether the tool's own key is turned far enough for an allow like this one."""
+        key = tool.manifest.auto_approve
+        return key in (True, "bounds") or (key == "exact" and self.where.is_exact)
+
+    def why_unfit(self, tool: Tool) -> str | None:
+        """Why an allow is none for the tool, in words: it does not speak of a parameter, or it sums a secret."""
+        for parameter in tool.manifest.parameters:
+            if parameter.name not in self.where.bounds:
+                return f"it says nothing of {parameter.name}"
+        return self.why_not_summed(tool)
+
+    def why_not_summed(self, tool: Tool) -> str | None:
+        """Which argument it may not sum for the tool, in words: what comes to a sum is written down and told."""
+        for name in () if self.budget is None else self.budget.sums:
+            if name in tool.secrets:
+                return f"it sums {shown_name(name)}, which is secret, and the sum would tell it"
+        return None
 
     @property
     def place(self) -> str:

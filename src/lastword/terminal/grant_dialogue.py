@@ -2,7 +2,7 @@
 
 It begins with exactly this call; whatever is looser is chosen here, one by one, and the sentence says all of it. A word
 that is typed and then a key grant it; each change puts both back to the beginning. What can be chosen and what it means
-comes from rules/second_step.py, through a session of this program or through a server: nothing here can ask for more.
+comes from rules/grant_step.py, through a session of this program or through a server: nothing here can ask for more.
 """
 
 from __future__ import annotations

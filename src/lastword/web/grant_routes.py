@@ -17,21 +17,7 @@ from starlette.routing import Route
 from lastword.card import SecondAct, read_value, responses, visible
 from lastword.consent import Scope
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
-from lastword.rules import (
-    FIRST_CALLS,
-    GrantChoice,
-    Policy,
-    SeenStep,
-    how_long_words,
-    last_use,
-    left_words,
-    revoke,
-    seen_grants,
-    step_of,
-    terms_words,
-    whose_words,
-    why_over,
-)
+from lastword.rules import FIRST_CALLS, GrantChoice, Policy, SeenStep, listed_grants, revoke, step_of
 from lastword.server import Refusal
 from lastword.web.card_routes import CardRoutes, check_opened
 from lastword.web.conversation import ConversationView, changed
@@ -163,20 +149,15 @@ class GrantRoutes:
 
     async def found(self, request: Request, visitor: Visitor) -> responses.GrantsFound:
         """What stands now."""
-        me = self._journal.people.me
-        entries = []
-        for grant in await seen_grants(self._journal):
-            whose = whose_words(grant, me)
-            used, totals = await last_use(self._journal, grant.id)
-            how_long = how_long_words(grant, self._journal, self._view.session.id)
-            entries.append(
-                responses.GrantEntry(
-                    id=grant.id,
-                    sentence=f"{terms_words(grant.tool, grant.where)}; {how_long}",
-                    used=f"{whose[:1].upper()}{whose[1:]}, {left_words(grant, used, totals)}",
-                    over=await why_over(self._journal, grant) or "",
-                )
+        entries = [
+            responses.GrantEntry(
+                id=one.grant.id,
+                sentence=f"{one.what}; {one.how_long}",
+                used=f"{one.whose[:1].upper()}{one.whose[1:]}, {one.left}",
+                over=one.over or "",
             )
+            for one in await listed_grants(self._journal, self._view.session.id)
+        ]
         policy = self._view.session.policy
         return responses.GrantsFound(grants=tuple(entries), files=() if policy is None else _files(policy))
 

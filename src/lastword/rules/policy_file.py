@@ -14,30 +14,55 @@
 
 A mistake stops whatever wanted to read the file, with file, line, fact and hint: a rule that somebody relies on and
 that is not there would be worse than none.
+
+A cloned project brings a file along that nobody has looked at, and every command reads it. So it is also bounded what
+reading may cost: each limit is far beyond what people write, and together they keep the time well below a second.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lastword import values
 from lastword.display import visible
-from lastword.errors import NotJSON, did_you_mean
+from lastword.errors import ConfigError, NotJSON, did_you_mean
 from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.parsing import Room, line_of, refuse, tables_in
-from lastword.rules.places import Layer
 from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where, is_amount
-from lastword.rules.wording import quoted, shown, shown_name
+from lastword.rules.value import is_large_pattern, quoted, shown, shown_name
+
+if TYPE_CHECKING:
+    from lastword.rules.files import Layer
 
 # More than anybody writes by hand, and few enough to look at for every call of their tool.
 MAX_RULES = 1_000
 # As much as is read as a name, in the middle of a sentence of ours.
 MAX_NAME = 60
+# Tables and lists inside of each other. A bound needs ten, and a parser that recurses has room for some hundreds.
+MAX_LEVELS = 50
+# As many as the largest number with a point has. Python takes too long to write down thousands.
+MAX_DIGITS = 309
+# The parts of one dotted name, `a.b.c`. The parser's time grows with their square.
+MAX_PARTS = 50
+# The longest name whose line is looked for by how it is written, and not just by where it stands.
+MAX_FIELD = 200
+# More than anybody writes by hand. Most take some hundredths of a millisecond, and are compiled a few times.
+MAX_PATTERNS = 1_000
+# Those that grow when they are compiled take up to 20 milliseconds each.
+MAX_LARGE_PATTERNS = 20
+# How often an example of a test is compared with a value of a bound: about a microsecond each.
+MAX_COMPARISONS = 300_000
+
+_NAME = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_NAME = re.compile(rf"(?<![A-Za-z0-9_-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{MAX_PARTS}}}")
+_LONG_NUMBER = re.compile(r"[0-9][0-9_]{1000}")
+_BRACKET = re.compile(r"[\[{]")
 
 _FIELDS = ("name", "tool", "decide", "limits", "where", "tests")
 _LIMITS = ("calls", "sum", "per")
@@ -49,40 +74,131 @@ _NAME_SIGNS = frozenset(" -_'/")
 _NAME_KINDS = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"))
 
 
+Names = tuple[str, ...]
+"""Of the fields and tables that lead to a value, from the outermost on."""
+
+
 def read_rules(text: str, file: Path, layer: Layer) -> list[PolicyRule]:
     """The rules of one file. A ConfigError says where it is wrong."""
-    tables = tables_in(text, file)
+    tables = _tables_in(text, file)
     lines = text.split("\n")
     for name in tables:
         if name != "rule":
             hint = "a policy file is made of [[rule]] tables"
-            refuse(file, line_of(lines, name), f"unknown table {shown_name(name)}", hint)
+            _refuse(file, _line_of(lines, name), f"unknown table {shown_name(name)}", hint)
     found = tables.get("rule", [])
     if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
-        refuse(file, line_of(lines, "rule"), "rule is no list of tables", "begin every rule with [[rule]]")
+        _refuse(file, _line_of(lines, "rule"), "rule is no list of tables", "begin every rule with [[rule]]")
     if len(found) > MAX_RULES:
-        refuse(file, 1, f"{len(found):,} rules, at most {MAX_RULES:,}", "in lists several values, to have fewer rules")
+        _refuse(file, 1, f"{len(found):,} rules, at most {MAX_RULES:,}", "in lists several values, to have fewer rules")
     heads = [number for number, line in enumerate(lines, 1) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
     rules: dict[str, PolicyRule] = {}
-    room = Room()
+    room = _Allowance()
     for place, table in enumerate(found):
-        begins = heads[place] if len(heads) == len(found) else line_of(lines, "rule")
+        begins = heads[place] if len(heads) == len(found) else _line_of(lines, "rule")
         ends = heads[place + 1] - 1 if len(heads) == len(found) and place + 1 < len(heads) else len(lines)
         rule = _Reader(file, layer, lines, begins, ends).rule(table, room)
         if rule.name in rules:
-            refuse(file, begins, f"two rules are called {rule.name}", "give each a name of its own")
+            _refuse(file, begins, f"two rules are called {rule.name}", "give each a name of its own")
         rules[rule.name] = rule
     return list(rules.values())
 
 
+def _tables_in(text: str, file: Path) -> dict[str, Any]:
+    """What a file says in TOML. A ConfigError says where it is wrong."""
+    if text.startswith("\ufeff"):
+        _refuse(file, 1, "it begins with a byte order mark, which nobody sees", "save it as UTF-8 without one")
+    if found := _LONG_NAME.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        _refuse(file, line, f"a name has more than {MAX_PARTS} parts", "as in [rule.where], or to.is")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        fact, _, where = str(problem).partition(" (at line ")
+        line = int(where.partition(",")[0]) if where[:1].isdigit() else text.count("\n") + 1
+        hint = 'texts stand in quotes, lists in [ ], tables in { }, each closed on its line: to = { in = ["Ada"] }'
+        _refuse(file, line, f"not TOML: {fact[:1].lower()}{fact[1:]}", hint)
+    except RecursionError:
+        _refuse(file, _most(text, _BRACKET), *_too_deep())
+    except ValueError:  # Python's own limit for the digits of a number; all else that is no TOML is told above.
+        _refuse(file, _most(text, _LONG_NUMBER), *_too_long())
+
+
+def _most(text: str, what: re.Pattern[str]) -> int:
+    """The first line that has the most of something."""
+    counts = [len(what.findall(line)) for line in text.split("\n")]
+    return counts.index(max(counts)) + 1
+
+
+def _too_deep() -> tuple[str, str]:
+    return f"lists and tables stand inside of each other more than {MAX_LEVELS} times", "write fewer levels"
+
+
+def _too_long() -> tuple[str, str]:
+    return f"a number has more than {MAX_DIGITS} digits", "no argument is compared with such a one; leave it out"
+
+
+class _Allowance:
+    """How much of what takes time the rules of one file may still hold."""
+
+    def __init__(self) -> None:
+        self._patterns, self._large, self._comparisons = MAX_PATTERNS, MAX_LARGE_PATTERNS, MAX_COMPARISONS
+
+    def take(self, rule: dict[str, Any]) -> tuple[Names, str, str] | None:
+        """Make room for a rule. Where that cannot be: the names that lead to what is too much, a fact and a hint."""
+        values = 0
+        for path, value, level in _walk(rule):
+            values += path[:1] == ("where",)
+            if level > MAX_LEVELS:
+                return path, *_too_deep()
+            if type(value) is int and value.bit_length() > MAX_DIGITS * 3.33:
+                return path, *_too_long()
+            is_pattern = path[:1] == ("where",) and path[-1] in ("matches", "args") and isinstance(value, str)
+            if is_pattern and (said := self._take_pattern(value)):
+                return path, *said
+        tests = rule.get("tests")
+        lists = tests.values() if isinstance(tests, dict) else ()
+        examples = sum(len(found) for found in lists if isinstance(found, list))
+        self._comparisons -= examples * values
+        if self._comparisons < 0:
+            fact = f"to try the examples of this file takes more than {MAX_COMPARISONS:,} comparisons"
+            return ("tests",), fact, "one example that matches and one that does not say enough, for most rules"
+        return None
+
+    def _take_pattern(self, text: str) -> tuple[str, str] | None:
+        self._patterns -= 1
+        if self._patterns < 0:
+            return f"more than {MAX_PATTERNS:,} patterns in one file", "values that are known stand in a list, with in"
+        self._large -= is_large_pattern(text)
+        if self._large >= 0:
+            return None
+        hint = "length says how long a text may be; a class of letters that is repeated many times takes the most"
+        return f"more than {MAX_LARGE_PATTERNS} patterns that are large when they are compiled", hint
+
+
+def _walk(rule: dict[str, Any]) -> Iterator[tuple[Names, Any, int]]:
+    """Every value of a rule with the names that lead to it, and how deep it lies. No deeper than is allowed."""
+    stack: list[tuple[Names, Any, int]] = [((), rule, 0)]
+    while stack:
+        path, value, level = stack.pop()
+        yield path, value, level
+        if isinstance(value, dict):
+            stack += (((*path, name), inner, level + 1) for name, inner in reversed(value.items()))
+        elif isinstance(value, list):
+            stack += ((path, inner, level + 1) for inner in reversed(value))
+
+
+@dataclass
 class _Reader:
     """Reads one rule, and knows where in its file it stands."""
 
-    def __init__(self, file: Path, layer: Layer, lines: list[str], begins: int, ends: int) -> None:
-        self._file, self._layer, self._lines = file, layer, lines
-        self._begins, self._ends = begins, ends
+    file: Path
+    layer: Layer
+    lines: list[str]
+    begins: int
+    ends: int
 
-    def rule(self, table: dict[str, Any], room: Room) -> PolicyRule:
+    def rule(self, table: dict[str, Any], room: _Allowance) -> PolicyRule:
         if too_much := room.take(table):
             names, fact, hint = too_much
             self._wrong(names[-1], fact, hint, *names[-2::-1])
@@ -97,7 +213,7 @@ class _Reader:
         if saying not in SAYINGS:
             hint = did_you_mean(saying, SAYINGS) or "allow, ask or deny"
             self._wrong("decide", f"decide is {saying[:60]!r}, expected allow, ask or deny", hint)
-        if saying == "allow" and self._layer == "project":
+        if saying == "allow" and self.layer == "project":
             self._wrong("decide", "a project's file may only ask or deny", "what is allowed stands in your own file")
         bounds = self._where(table, is_allow=saying == "allow")
         where = Where(bounds, is_whole=saying == "allow")
@@ -106,9 +222,9 @@ class _Reader:
             tool=tool,
             saying=saying,
             where=where,
-            layer=self._layer,
-            file=self._file,
-            line=self._begins,
+            layer=self.layer,
+            file=self.file,
+            line=self.begins,
             budget=self._budget(table, bounds, saying),
         )
         self._test(rule, table.get("tests", {}))
@@ -220,7 +336,7 @@ class _Reader:
     def _folder(self, rule: PolicyRule) -> Path:
         """Where the examples are meant from: a command's where it says that it runs, paths beside the file."""
         commands = (bound.command for bound in rule.where.bounds.values() if bound.command is not None)
-        return next((Path(command.cwd) for command in commands), self._file.parent)
+        return next((Path(command.cwd) for command in commands), self.file.parent)
 
     def _text(self, table: dict[str, Any], field: str) -> str:
         value = table.get(field)
@@ -246,9 +362,9 @@ class _Reader:
     def _wrong(self, field: str, fact: str, hint: str, *inside: str) -> NoReturn:
         """Refuse the file at the line of a field, of a table it would stand in, or of the rule."""
         for name in (field, *inside):
-            if (line := line_of(self._lines, name, self._begins, self._ends)) != self._begins:
-                refuse(self._file, line, fact, hint)
-        refuse(self._file, self._begins, fact, hint)
+            if (line := _line_of(self.lines, name, self.begins, self.ends)) != self.begins:
+                _refuse(self.file, line, fact, hint)
+        _refuse(self.file, self.begins, fact, hint)
 
 
 def _wrong_name(name: str) -> str | None:
@@ -282,3 +398,22 @@ def _mending(where: Where, arguments: dict[str, Any]) -> str:
 def _example(arguments: dict[str, Any]) -> str:
     text = values.written(arguments).decode()
     return text if len(text) <= 120 else f"{text[:120]}…"
+
+
+def _line_of(lines: list[str], field: str, begins: int = 1, ends: int | None = None) -> int:
+    """The line on which a field is set, or its table begins; the first line looked at when it is not found."""
+    if len(field) > MAX_FIELD:  # To compile a pattern of it would take longer than all the rest.
+        return next(
+            (number for number in range(begins, (ends or len(lines)) + 1) if field in lines[number - 1]), begins
+        )
+    name = re.escape(field)
+    found = re.compile(rf"""\s*(?:\[+[^\[\]]*\b{name}\s*\]|(?:[\w."'-]+\.)?["']?{name}["']?\s*(?:=|\.))""")
+    for number in range(begins, (len(lines) if ends is None else ends) + 1):
+        if found.match(lines[number - 1]):
+            return number
+    return begins
+
+
+def _refuse(file: Path, line: int, fact: str, hint: str) -> NoReturn:
+    """Nothing starts while a file says this."""
+    raise ConfigError(fact, place=f"{file}:{line}", hint=hint)

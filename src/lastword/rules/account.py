@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from decimal import Context, Decimal, InvalidOperation
-from typing import Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword.journal import Journal, data_of
-from lastword.rules.wording import shown_name
+from lastword.journal import data_of
+from lastword.rules.value import EXACT, amount_of, amount_words, shown_name
 from lastword.store import Entry
+
+if TYPE_CHECKING:
+    from lastword.journal import Journal
 
 STREAM = "grants"
 """Where grants, their uses and their ends are written down, of all sessions."""
 USED = "grant_used"
-
-# The usual 28 digits would round the smallest amounts away, and a sum to which nothing seems to come never ends. Two
-# numbers of a computer are never further apart than this.
-EXACT = Context(prec=700)
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -91,24 +90,6 @@ async def next_use(journal: Journal, account: Account, call_id: str, arguments: 
     facts = {"number": number, "totals": written, "call": call_id, "words": words}
     entry = journal.entry(STREAM, USED, account.id, facts, once=use_key(account.id, number))
     return Use(number, written, words, entry)
-
-
-def amount_of(value: Any) -> Decimal:
-    """A number as it is written, exactly. Whatever is none, or negative, is more than any sum."""
-    if type(value) not in (int, float) or value < 0:
-        return Decimal("Infinity")
-    try:
-        return Decimal(str(value))
-    except InvalidOperation:
-        return Decimal("Infinity")
-
-
-def amount_words(amount: Decimal) -> str:
-    """A sum for people, all of it: 100, 38.50, 0.125."""
-    if amount == amount.to_integral_value():
-        return f"{amount:.0f}"
-    exponent = amount.as_tuple().exponent
-    return f"{amount:.2f}" if isinstance(exponent, int) and exponent >= -2 else f"{amount.normalize(EXACT):f}"
 
 
 async def last_day(journal: Journal, account: str) -> str:

@@ -1,35 +1,44 @@
-"""The second step of a card: what a person chooses, turned into terms, and all that they are told before the yes.
+"""The second step of a card, for every surface: what a person chooses, and all that they are told before the yes.
 
 A choice is the number of one of the bounds that were offered, never a bound: a surface, or whoever pretends to be one,
-has no words for a grant that was not offered. What can be offered at all is in granting.py.
+has no words for a grant that was not offered. What can be offered at all is in terms.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword import values
 from lastword.card import one_line, responses, summary_of
-from lastword.consent import SCOPE_WORDS, ApprovalRequest, GrantTerms, Scope
-from lastword.display import visible
-from lastword.errors import LastWordError
-from lastword.journal import Journal
-from lastword.rules.granting import (
-    GrantOffer,
-    covered_before,
-    granted_words,
-    offer_for,
-    settled_by,
-    summary,
-    terms_with,
-    why_no_offer,
+from lastword.consent import (
+    MAX_SETTLED,
+    SCOPE_WORDS,
+    ApprovalRequest,
+    GrantTerms,
+    Scope,
+    read_answerer,
+    until_words,
 )
-from lastword.rules.grants import bounds_of
+from lastword.display import visible
+from lastword.editor import folder_of
+from lastword.errors import LastWordError
+from lastword.journal import data_of
+from lastword.rules.policy import folder_for
+from lastword.rules.terms import GrantOffer, bounds_of, limits_words, offer_for, terms_words, why_no_offer
+from lastword.rules.value import EXACT, amount_of
 
+if TYPE_CHECKING:
+    from lastword.editor import ScriptEditorProvider
+    from lastword.journal import Journal
+    from lastword.tools import ToolRegistry
+
+# A look back is for the eye. More cards than these are in `lastword calls`.
+MAX_PAST = 500
 # As many as a day of such calls may have. Whoever wants more says so.
 FIRST_CALLS = 10
 MAX_CALLS = 1_000_000
@@ -127,6 +136,117 @@ async def step_of(
         past=(await covered_before(journal, request, terms, folder, {o.call_id for o in waiting})).words,
     )
     return SeenStep(step=shown, terms=terms, choice=choice, answers=request.digest)
+
+
+def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
+    """All that a person would agree to, in one sentence."""
+    until = until_words(terms.scope, terms.until)
+    limits = limits_words(terms.calls, terms.sums)
+    ends = f"ends after {limits}, or when the tool changes" if limits else "ends when the tool changes"
+    return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."
+
+
+def granted_words(tool: str, terms: GrantTerms) -> str:
+    """What is said to whoever gave a grant, once it stands."""
+    what = f"{terms_words(tool, terms.where)}; {until_words(terms.scope, terms.until)}"
+    count = len(terms.settles)
+    others = f" {count} other cards are answered by it." if count > 1 else " Another card is answered by it."
+    return f"Allowed, and not asked again: {what}.{others if count else ''}"
+
+
+def settled_by(
+    terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
+) -> list[ApprovalRequest]:
+    """The other waiting cards of its scope that a grant would answer, as far as its limits go."""
+    if request.carried_out_by:
+        return []  # Each waits in a program of its own, which nobody here can tell.
+    where = bounds_of(terms.where)
+    run = request.call_id.rpartition(".")[0]
+    most = MAX_SETTLED if terms.calls is None else min(MAX_SETTLED, terms.calls)
+    left = {name: Decimal(total) for name, total in terms.sums.items()}
+    found: list[ApprovalRequest] = []
+    for other in waiting:
+        if (
+            len(found) == most
+            or other.call_id == request.call_id
+            or (other.tool, other.tool_digest) != (request.tool, request.tool_digest)
+            or other.session_id != request.session_id
+            or (terms.scope == "run" and not other.call_id.startswith(f"{run}."))
+            # What a rule wants asked stays asked, and a card that came back wants an answer of its own.
+            or why_no_offer(other) is not None
+            or other.problem is not None
+            or not where.covers(other.arguments, folder)
+        ):
+            continue
+        after = {name: EXACT.subtract(total, amount_of(other.arguments.get(name))) for name, total in left.items()}
+        if all(total >= 0 for total in after.values()):
+            left = after
+            found.append(other)
+    return found
+
+
+def terms_with(terms: GrantTerms, listed: Iterable[ApprovalRequest]) -> GrantTerms:
+    """The same terms, which also answer these cards: those that the person was shown."""
+    return msgspec.structs.replace(terms, settles=tuple(other.call_id for other in listed))
+
+
+class GrantPast(msgspec.Struct, frozen=True):
+    """What a grant would have covered before."""
+
+    cards: int = 0
+    """So many cards of this tool were looked at: those that a person answered."""
+    covered: int = 0
+    denied: int = 0
+    """So many of those it covers were denied, or changed, by a person."""
+
+    @property
+    def words(self) -> str:
+        if not self.cards:
+            return "You have not answered a card of this tool before."
+        if self.cards == 1:
+            said = f"It would {'' if self.covered else 'not '}have answered the one card of this tool that you answered"
+            return f"{said}, and which you denied or changed." if self.denied else f"{said}."
+        said = f"Of the last {self.cards} cards of this tool that you answered it would have answered {self.covered}"
+        return f"{said}; {self.denied} of them you denied or changed." if self.denied else f"{said}."
+
+
+async def covered_before(
+    journal: Journal, request: ApprovalRequest, terms: GrantTerms, folder: Path, waiting: Collection[str] = ()
+) -> GrantPast:
+    """Of the last cards of this tool, how many a grant would have answered, and what became of those.
+
+    What waits now is no earlier card: whoever lists it beside the grant says which calls it is of.
+    """
+    where = bounds_of(terms.where)
+    cards = covered = denied = 0
+    for record in reversed(await journal.store.read(kind="asked", last=MAX_PAST)):
+        facts = data_of(record)
+        if not facts or facts["tool"] != request.tool or record.subject in (request.call_id, *waiting):
+            continue
+        if facts.get("principal", "") != request.principal:
+            continue  # What others were asked is their own business, and no grant of this person's would answer it.
+        answer = (await journal.life(record.subject)).answered
+        if answer is None or read_answerer(answer["approver"]).kind != "person":
+            continue  # A rule or a grant stood for them, or nobody was there: no card that anybody saw.
+        cards += 1
+        if where.covers(facts["arguments"], folder):
+            covered += 1
+            is_yes = answer.get("primary_confirmed") and answer.get("arguments") is None
+            denied += not is_yes
+    return GrantPast(cards, covered, denied)
+
+
+def folder_elsewhere(facts: Mapping[str, Any]) -> Path:
+    """The folder that paths and commands of another program's card are meant from, as it said; a relative one when
+    nobody knows."""
+    return Path(facts.get("folder", ""))
+
+
+def folder_beside(request: ApprovalRequest, registry: ToolRegistry, editor: ScriptEditorProvider | None) -> Path:
+    """The folder that paths and commands of a card are meant from, as the door has it; a relative one when nobody knows
+    where they lead from."""
+    tool, here = registry.find(request.tool), folder_of(editor) or Path.cwd()
+    return here if tool is None else folder_for(tool, lambda: here)
 
 
 def _sentence(why: str) -> str:

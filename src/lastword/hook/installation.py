@@ -21,9 +21,7 @@ import msgspec
 from lastword import values
 from lastword.consent import People
 from lastword.errors import ConfigError, NotJSON
-from lastword.hook.agents import AGENTS, PROBE, Agent
-from lastword.hook.gate import MARGIN_SECONDS
-from lastword.hook.keys import KEYS_FILE, AgentKeys
+from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, PROBE, Agent, AgentKeys
 from lastword.mcp import JsonSettings, write_private, write_whole
 from lastword.rules import SETTINGS, why_keyless
 from lastword.store import DEFAULT_FILE, StoreAddress, data_folder, make_private
@@ -57,7 +55,7 @@ class HookChange(msgspec.Struct, frozen=True):
     is_exact: bool = True
     """Whether, taking it back, the file becomes exactly what it was."""
     standing: str = "never"
-    """Which rules and grants may answer for the agent's tools then (keys.py)."""
+    """Which rules and grants may answer for the agent's tools then (agents.py)."""
 
     @property
     def digest(self) -> str:

@@ -1,24 +1,29 @@
-"""The card of an agent's call: a command as a command, an edit as a diff against the file, anything else as arguments.
+"""An agent's tool as one of ours. On its card a command is a command, an edit a diff against the file, anything else
+arguments.
 
 What is worked out here is what the agent's own tool would do. Where that cannot be worked out nobody is shown a guess:
-the agent is told to look again, or the card says that there is no diff and why.
+the agent is told to look again, or the card says that there is no diff and why. Rules know these tools by their
+addresses: `claude:Bash`, or all of one agent, `claude:*`.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from lastword.editor import RecordingEditor
-from lastword.errors import EditError, ToolError
-from lastword.hook.acting import FOLDER, folder_of, has_folder, key_for, remark_of
-from lastword.hook.agents import Agent
-from lastword.hook.contract import HookInput
-from lastword.hook.one_file import OneFile
+from lastword import consent
+from lastword.editor import MAX_FILE_BYTES, LintError, Operation, RecordingEditor, decode
+from lastword.errors import ArgumentsError, EditError, NotText, ToolError
+from lastword.hook.agents import AGENTS, Agent, AgentKeys
+from lastword.hook.event import FOLDER, HookInput
 from lastword.tools import Manifest, Parameter, Tool, ToolKey, tool_id
+
+if TYPE_CHECKING:
+    from lastword.rules import Policy, PolicyRule, Saying
 
 Params = dict[str, Any]
 Request = Callable[..., Any]
@@ -37,7 +42,7 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
     given = said.arguments.get("file_path")
     file: OneFile | None = None
     request: Request = _plain(said)
-    key = key_for(said, turned)
+    key = said.key_for(turned)
     if own in agent.shells and isinstance(said.arguments.get("command"), str):
         request = _command(said)
     elif changes_file and isinstance(given, str) and given and "\0" not in given:
@@ -48,7 +53,7 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
     # What the card shows beside the arguments is this one. A person who changes it sees no other card for that.
     shown = "command" if request.__name__ == "command" else "content" if file and own in agent.writes else None
     parameters = [] if shown is None else [Parameter(shown, "string")]
-    if has_folder(said):
+    if said.has_folder:
         parameters.append(
             Parameter(FOLDER, "string", "the folder that it is carried out in", schema={"format": "path"})
         )
@@ -70,7 +75,7 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
         code=b"handed over",
         carried_out_by=agent.name,
         address=f"{agent.key}:{name}",
-        works_in=(folder_of(said) if agent.says_folder else None) or Path(),
+        works_in=(said.folder if agent.says_folder else None) or Path(),
     )
     return tool, file
 
@@ -84,11 +89,48 @@ def known_tool(agent: Agent, name: str, turned: ToolKey, folder: str = os.sep) -
     return tool_for(said, turned)[0]
 
 
+def agents_tool(address: str, folder: str | None = None) -> Tool | None:
+    """The tool that an address names, as the calls of that agent in a folder have it; None when it names none."""
+    key, colon, name = address.partition(":")
+    agent = AGENTS.get(key)
+    if agent is None or not colon or not name or name == "*":
+        return None
+    where = os.path.realpath(folder) if folder else os.sep
+    return known_tool(agent, name, AgentKeys().of(agent), where)
+
+
+def agents_tools(rules: Iterable[PolicyRule]) -> Iterator[Tool]:
+    """The tools of agents that rules speak of."""
+    rules = list(rules)
+    if not rules:
+        return
+    keys = AgentKeys()
+    for agent in AGENTS.values():
+        turned = keys.of(agent)
+        named = {rule.tool.removeprefix(f"{agent.key}:") for rule in rules if rule.tool.startswith(f"{agent.key}:")}
+        for name in sorted(agent.own_tools | agent.looks | named - {"*"}):
+            tool = known_tool(agent, name, turned)
+            if any(rule.speaks_of(tool) for rule in rules):
+                yield tool
+
+
+def ruled(said: HookInput, policy: Policy | None) -> Saying | None:
+    """What the rules say of a call; None when they say nothing that counts."""
+    if policy is None:
+        return None
+    tool, _ = tool_for(said, AgentKeys().of(said.agent))
+    try:
+        meant = consent.Call("", tool.name, tool.validate(said.acting()))
+    except ArgumentsError:
+        return None  # It will be refused for that.
+    return policy.verdict(tool, meant, Path.cwd).saying
+
+
 def _in_its_folder(said: HookInput, request: Request) -> Request:
     """The same card, for nothing but the folder that the agent is in: nobody here can move it."""
-    if not has_folder(said):
+    if not said.has_folder:
         return request
-    folder = str(folder_of(said))
+    folder = str(said.folder)
 
     def refuse_another(params: Params) -> None:
         if params.get(FOLDER) != folder:
@@ -206,11 +248,93 @@ def _edited(agent: Agent, edit: Any, text: str | None, place: str) -> str:
 
 
 def _where(said: HookInput) -> str:
-    lines = [f"In {folder_of(said) or said.cwd}" if said.cwd else "In a folder that it does not say"]
-    if remark := remark_of(said):
+    lines = [f"In {said.folder or said.cwd}" if said.cwd else "In a folder that it does not say"]
+    if remark := said.remark:
         # On one line and without quotes of its own, so that it cannot go on as if it were our words.
         words = " ".join(remark.split()).translate({0x201C: '"', 0x201D: '"'})
         lines.append(f"{said.agent.name} says of it: “{words}”")
     if said.event == said.agent.permission:
         lines.append(f"{said.agent.name} asks because its own rules ask.")
     return "\n".join(lines)
+
+
+class OneFile:
+    """An editor over the one file that a path leads to, links followed as the agent will follow them. It is read, and
+    never written here.
+
+    The file is known by where it really lies. When the path leads elsewhere later, what was looked at is not there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def real_path(self) -> str:
+        """Where the path leads now."""
+        return os.path.realpath(self.path)
+
+    def can_be_shown(self) -> bool:
+        """Whether a change of it would be shown as a diff."""
+        try:
+            _text_of(self.real_path())
+        except EditError:
+            return False
+        return True
+
+    @property
+    def script_name(self) -> str:
+        return os.path.basename(self.path)
+
+    def exists(self, path: str) -> bool:
+        return path == self.real_path() and os.path.exists(path)
+
+    def get_all_folders(self) -> list[str]:
+        return []
+
+    def get_all_files(self) -> list[str]:
+        return [self.real_path()]
+
+    async def get_file_content(self, path: str) -> str | None:
+        """Its text; None when it is not there. EditError when it is not a text of bearable size."""
+        if path != self.real_path():
+            raise EditError("the path leads elsewhere now", place=path)
+        return _text_of(path)
+
+    async def update_file_content(self, path: str, content: str) -> bool:
+        self._refuse(path)
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        self._refuse(path)
+
+    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+        self._refuse(path)
+
+    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+        self._refuse(path)
+
+    def open_diff_editor(self, path: str, content: str) -> None:
+        """Nobody looks at a screen here."""
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        return {}
+
+    def _refuse(self, path: str) -> NoReturn:
+        raise EditError("the agent writes it, and nobody else", place=path)
+
+
+def _text_of(path: str) -> str | None:
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise EditError("it is no regular file", place=path)
+        if found.st_size > MAX_FILE_BYTES:
+            raise EditError(f"it has {found.st_size:,} bytes, more than can be shown", place=path)
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise EditError(f"it cannot be read: {problem.strerror}", place=path) from None
+    text = decode(data)
+    if text is None or len(data) > MAX_FILE_BYTES:
+        raise NotText("it is binary, not UTF-8, or too large", place=path)
+    return text
