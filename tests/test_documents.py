@@ -1,6 +1,8 @@
-"""The pages lead somewhere: each is in the index, and whatever they point to is there."""
+"""The pages lead somewhere: each is in the index, whatever they point to is there, and their card is today's."""
 
+import html
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,14 @@ def test_a_page_that_counts_the_attacks_counts_them_right():
     counted = re.findall(r"`lastword\.testing\.ATTACKS` tries\s+(\S+) ways", (DOCS / "tools.md").read_text())
     assert counted == [number]
     assert f"ATTACKS = {len(ATTACKS)} of them: " in (DOCS / "reference.md").read_text()
+
+
+def test_the_picture_shows_the_card_that_is_drawn_now():
+    """Its words and their order; corners are the drawing library's. `python docs/pictures/draw.py` draws it anew."""
+    pictures = DOCS / "pictures"
+    drawn = runpy.run_path(str(pictures / "draw.py"))
+    svg = (pictures / "card.svg").read_text()
+    pieces = re.findall(r'<text class="card-r\d+" x="[^"]*" y="[^"]*" textLength[^>]*>(.*?)</text>', svg)
+    shown = "".join(html.unescape("".join(pieces)).replace("\xa0", " ").split())
+    card = "".join("".join(line.plain for line in drawn["lines"]()).split())
+    assert shown == card

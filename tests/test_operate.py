@@ -16,7 +16,7 @@ import yaml
 from lastword.commands.journal import grant
 from lastword.commands.options import people_of
 from lastword.commands.serve import serve, token
-from lastword.config import load
+from lastword.config import Config, load
 from lastword.server import ServerLimits
 from lastword.server.http_server import TOLD_SECONDS
 from lastword.store import open_store, postgres_connection, postgres_ledger, writer
@@ -52,6 +52,17 @@ def parsed(text: str) -> configparser.ConfigParser:
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(text)
     return parser
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Reads a configuration that a page shows."""
+
+    def read(text: str) -> Config:
+        (tmp_path / "lastword.toml").write_text(text)
+        return load(tmp_path / "lastword.toml", environ={}, flags={})
+
+    return read
 
 
 @pytest.fixture
@@ -132,7 +143,7 @@ def test_the_commands_that_make_tokens_are_commands():
 
 
 @requirement("API-71")
-def test_the_proxy_passes_streams_on_and_the_server_knows_its_name(tmp_path):
+def test_the_proxy_passes_streams_on_and_the_server_knows_its_name(configured):
     """A proxy that gathers shows an answer at its end; one that keeps its own Host gets 421."""
     said = dict(re.findall(r"^\s+(\w+) +(.*);$", block("nginx"), re.MULTILINE))
     limits = ServerLimits()
@@ -141,8 +152,7 @@ def test_the_proxy_passes_streams_on_and_the_server_knows_its_name(tmp_path):
     assert int(said["proxy_read_timeout"].rstrip("s")) > limits.first_byte_seconds
     assert int(said["client_max_body_size"].rstrip("m")) * 1024 * 1024 == limits.body_bytes
     assert "proxy_set_header Host $host;" in block("nginx")
-    (tmp_path / "lastword.toml").write_text(block("toml", of=3))
-    server = load(tmp_path / "lastword.toml", environ={}, flags={}).server
+    server = configured(block("toml", of=3)).server
     assert said["server_name"] in server.hosts
     assert said["proxy_pass"] == f"http://127.0.0.1:{server.port}"
     assert server.limits.connections_per_address == server.limits.connections
@@ -150,29 +160,26 @@ def test_the_proxy_passes_streams_on_and_the_server_knows_its_name(tmp_path):
 
 
 @requirement("API-71")
-def test_the_host_that_the_guide_of_the_page_names_is_one_that_the_server_knows(tmp_path):
+def test_the_host_that_the_guide_of_the_page_names_is_one_that_the_server_knows(configured):
     """Whoever copies it reaches the page by that name, and is not told of a setting that there is not."""
     page = (Path(__file__).parent.parent / "docs" / "page.md").read_text()
     [written] = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (tmp_path / "lastword.toml").write_text(written)
-    assert "desk.example" in load(tmp_path / "lastword.toml", environ={}, flags={}).server.hosts
+    assert "desk.example" in configured(written).server.hosts
 
 
 @requirement("TEAM-7")
-def test_the_address_of_the_page_names_a_server_and_a_store(tmp_path):
+def test_the_address_of_the_page_names_a_server_and_a_store(configured):
     """It is copied as it stands, with other names in it; and beyond this machine the server has to prove itself."""
-    (tmp_path / "lastword.toml").write_text(block("toml", 1, of=3))
-    address = load(tmp_path / "lastword.toml", environ={}, flags={}).server.store
+    address = configured(block("toml", 1, of=3)).server.store
     assert address is not None
     found = PostgresAddress(address, {})
     assert (found.schema, found.must_be_proven, found.has_password) == ("kitchen", True, False)
 
 
 @requirement("TEAM-3")
-def test_the_people_of_the_page_have_the_rights_that_it_says(tmp_path):
+def test_the_people_of_the_page_have_the_rights_that_it_says(configured):
     """A table of rights that means something else than the page says would be worse than none."""
-    (tmp_path / "lastword.toml").write_text(block("toml", 2, of=3))
-    people = people_of(load(tmp_path / "lastword.toml", environ={}, flags={}))
+    people = people_of(configured(block("toml", 2, of=3)))
     assert [people.may_answer(who, "ann") for who in ("ann", "bob", "deputy", "lead", "")] == [
         True,
         False,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from contextlib import closing
 from pathlib import Path
 
 from surfaces.screens import Program
@@ -69,8 +70,8 @@ def test_the_first_tool_shows_its_card_and_runs_after_a_yes(tmp_path):
     for words in (made[1:], ["test"]):
         there = environment(tmp_path)
         subprocess.run([ROOT / "run", *words], cwd=tmp_path, env=there, capture_output=True, check=True)
-    program = Program(str(ROOT / "run"), *called[1:], cwd=tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
-    try:
+    data = str(tmp_path / "data")
+    with closing(Program(str(ROOT / "run"), *called[1:], cwd=tmp_path, XDG_DATA_HOME=data)) as program:
         program.until("The assistant wants to greet world.")
         program.until("[a] Greet")
         program.press("a")
@@ -78,8 +79,6 @@ def test_the_first_tool_shows_its_card_and_runs_after_a_yes(tmp_path):
         program.type_by_hand("allow", "Type allow and press Enter to go on: ")
         program.until("Hello, world!")
         assert program.finish() == 0
-    finally:
-        program.close()
 
 
 def test_a_tool_made_in_the_clone_is_not_checked_with_it(tmp_path):

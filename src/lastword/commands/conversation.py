@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from lastword.call import wait_for_answer
-from lastword.cli import complain
+from lastword.cli import Misused, complain
 from lastword.commands.local_session import load_tools, open_project, rules_here, tell_of_doubt
 from lastword.commands.options import (
     config_option,
@@ -35,7 +35,6 @@ from lastword.commands.options import (
     tools_option,
 )
 from lastword.editor import ProjectEditor
-from lastword.errors import LastWordError
 from lastword.journal import Journal
 from lastword.mcp import McpServers
 from lastword.server import (
@@ -130,7 +129,7 @@ def conversation_options(command: Callable[..., int]) -> Callable[..., int]:
 def check_session_id(session_id: str | None) -> None:
     """Refuse an id that could not name a conversation."""
     if session_id is not None and not SESSION_ID.fullmatch(session_id):
-        raise LastWordError(
+        raise Misused(
             "an id has letters, digits, `_`, `:` and `-`, at most 100, and begins with a letter or digit",
             place="--session",
         )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from lastword.card import SecondAct
-from lastword.cli import complain
+from lastword.cli import Misused, complain
 from lastword.consent import ApprovalRequest, person
 from lastword.display import visible
-from lastword.errors import LastWordError
 from lastword.journal import open_default_journal
 from lastword.terminal import fitted, is_interactive, settle, terminal_approver
 from lastword.tools.guard import refuse_below
@@ -37,7 +36,7 @@ def agreed(question: str, given: str | None, exactly: str, option: str, word: st
     if given is not None:
         if given.casefold() == exactly:
             return True
-        raise LastWordError(f"it is another: {exactly}", place=option, hint="look at it; nothing was done")
+        raise Misused(f"it is another: {exactly}", place=option, hint="look at it; nothing was done")
     click.echo(fitted(question, sys.stderr), err=True)
     if not is_interactive():
         complain(
@@ -61,7 +60,7 @@ def typed_out(question: str, word: str) -> bool:
 def check_seen(given: str | None, exactly: str | None, place: str) -> None:
     """Refuse when somebody says which card they have read, and another one waits."""
     if given is not None and given.strip().casefold() != exactly:
-        raise LastWordError(
+        raise Misused(
             "that is not the digest of this card: it was asked again since, or you have read another",
             place="--digest",
             hint=f"{place} shows what it is now; nothing was done",
@@ -75,7 +74,7 @@ async def is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
         return True
     approver = terminal_approver(plain=plain)
     if approver is None:
-        raise LastWordError(
+        raise Misused(
             f"{second_act.why}, and one act does not allow it",
             place="lastword answer",
             hint="read its card in lastword approvals --json, and say which one you have read: --digest DIGEST",
@@ -89,7 +88,7 @@ async def is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
 def is_again_meant(call_id: str, tool: str) -> bool:
     """Whether a call in doubt shall really run once more. Nobody knows whether it happened, so this takes two acts."""
     if not is_interactive():
-        raise LastWordError(
+        raise Misused(
             "it may be the second time that this happens, and one act does not start it again",
             place="lastword resolve",
             hint=f"read its card in lastword show {call_id} --json, and say which one you have read: --digest DIGEST",
@@ -104,7 +103,7 @@ def one_of(place: str, **flags: bool) -> Any:
     said = [name for name, is_said in flags.items() if is_said]
     if len(said) > 1:
         both = " and ".join(f"--{name}" for name in said)
-        raise LastWordError(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
+        raise Misused(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
     return said[0] if said else None
 
 
