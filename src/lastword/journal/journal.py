@@ -128,8 +128,9 @@ class Journal:
         use: NotAsked = ASKED,
     ) -> bool:
         """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
+        answered = self._answered(request, action, sealed)  # First, so that the times of the records go forward, too.
         begun = self._begun(request.session_id, call, tool, sealed, approval, use.why)
-        return await self._start(call.id, live, *use.uses, self._answered(request, action, sealed), *begun)
+        return await self._start(call.id, live, *use.uses, answered, *begun)
 
     async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
@@ -152,9 +153,8 @@ class Journal:
 
     def is_running(self, life: Life) -> bool:
         """Whether a call that was started and has no end is being carried out right now, here or in another process."""
-        if not life.in_doubt:
+        if not life.in_doubt or life.started is None:
             return False
-        assert life.started is not None
         process = life.started["process"]
         if process == self._own_name.current:
             started = self._started_here.get(life.call_id)
