@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,7 +52,7 @@ def does_live(store: Store, process: str) -> bool:
 
 def this_program() -> str:
     """What a person knows this program by."""
-    return program_name(getattr(sys, "argv", []), os.getpid())
+    return _named_once(tuple(getattr(sys, "argv", ())), os.getpid())
 
 
 def program_name(command: Sequence[str], process_id: int) -> str:
@@ -65,6 +65,9 @@ def program_name(command: Sequence[str], process_id: int) -> str:
     ours = name == "lastword" and len(command) > 1 and command[1].isalpha()
     words = "a program" if not name or name.startswith("-") else f"lastword {command[1]}" if ours else name
     return f"{words}, process {process_id}"
+
+
+_named_once = lru_cache(maxsize=1)(program_name)  # It stands on every card.
 
 
 # Nobody has more pages open on one memory. Whoever comes later is not counted, and the others are.
