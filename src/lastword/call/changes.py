@@ -6,7 +6,7 @@ itself says whether it was: it holds the one or the other. If it holds anything 
 and nothing is taken back. Neither is it when a record is not what was written: an undo writes what the journal says,
 so whoever edits the journal could have it write anything.
 
-What does not live here: restoring a file (editor/reversal.py, editor/project.py), and who may ask for it (session.py).
+What does not live here: restoring a file (editor/sealed.py, editor/project.py), and who may ask for it (session.py).
 """
 
 from __future__ import annotations

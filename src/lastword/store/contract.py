@@ -60,7 +60,7 @@ WRITE = "write into the journal"
 
 
 class ReadOnlyGuard(Protocol):
-    """Whoever watches code that may only look, such as a tool's while its card is drawn (tools/guard.py)."""
+    """Whoever watches code that may only look, such as a tool's while its card is drawn (tools/guard/)."""
 
     def refuse(self, what: str) -> Exception: ...
 

@@ -2,7 +2,7 @@
 
 A form is a flat JSON Schema object, as MCP's elicitation has it: texts, numbers, booleans and choices. A default in it
 is not shown: nothing that a person did not fill in themselves is given in their name. What does not live here: how a
-question waits (call/questions.py), is remembered (journal/tool_questions.py) and looks (card/face.py).
+question waits (call/desk.py), is remembered (journal/tool_questions.py) and looks (card/face.py).
 """
 
 from __future__ import annotations
