@@ -426,7 +426,7 @@ class Journal:
     ) -> Entry:
         secrets = tool.secrets
         shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
-        name, needed = self._own_name.get(), approval != "not_needed"
+        name, needed = self._own_name.current or self._own_name.get(), approval != "not_needed"
         idempotent, process = tool.manifest.idempotent, name if needed else ""
         data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process, why)
         return Entry(session_id, "started", call.id, self._now(), _encode(data), once, irrevocable=needed)
