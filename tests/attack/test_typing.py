@@ -128,7 +128,7 @@ def test_a_program_of_its_own_says_that_it_waits_and_listens_again(program: Prog
 
 
 def test_whoever_types_while_code_is_asked_about_has_not_agreed_to_it(tmp_path: Path) -> None:
-    """The question about found code is answered in words; those that are being typed were meant for something else."""
+    """The question about found code is answered in words; those typed before it stood there were meant for another."""
     folder = tmp_path / "tools" / "hello"
     folder.mkdir(parents=True)
     manifest = {"displayName": "Hi", "id": "hello", "description": "Hi.", "parameters": []}
@@ -136,10 +136,7 @@ def test_whoever_types_while_code_is_asked_about_has_not_agreed_to_it(tmp_path: 
     (folder / "assistant_tool.py").write_text("import pathlib\npathlib.Path('trace').write_text('ran')\n")
     program = Program(*lastword_command(), "call", "hello", cwd=tmp_path)
     try:
-        program.until("press Enter.")
-        for key in "yes\ryes\r":
-            program.press(key)
-            time.sleep(0.05)
+        program.press("yes\ryes\r")  # Before it can have asked, however slow either of us is.
         program.until("Run it?")
         program.press("no\r")
         assert program.finish() != 0
