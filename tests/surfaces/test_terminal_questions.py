@@ -206,7 +206,7 @@ async def test_the_second_button_has_a_key_of_its_own_beside_deny(terminal):
     terminal.press("2")
     assert (await call).success
     assert desk.effects == ["draft"]
-    assert "You chose: Save a draft" in terminal.text
+    await terminal.until("You chose: Save a draft")
 
 
 @requirement("TOOL-67")
