@@ -21,17 +21,17 @@ starts something by the word of an old record, and `verify` for all of it.
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from lastword.errors import StoreError, Tampered
+from lastword.lazily import load_later
 from lastword.store.chain import (
     GENESIS,
     INVESTIGATE,
@@ -48,6 +48,11 @@ from lastword.store.chain import (
     tampered,
     verify,
 )
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = load_later("asyncio")  # It brings ssl, which the guard has to wrap before anybody has it.
 
 # The largest value that canonical JSON admits has 16 million characters, of at most six bytes each when escaped.
 MAX_DATA_BYTES = 100_000_000
