@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from inspect import isawaitable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -42,8 +42,10 @@ from lastword.script import (
     conceal,
     parse,
 )
-from lastword.store import Record
-from lastword.tools import Manifest, StateOwner, Tool, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.store import Record
+    from lastword.tools import Manifest, StateOwner, Tool, ToolRegistry
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
 LANGUAGE_VERSION = 3

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,7 +21,9 @@ from lastword.consent import Outcome, outcome
 from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, fold, folder_of, undo
 from lastword.errors import EditError, SessionError, StoreError
 from lastword.journal import Journal, Life, data_of
-from lastword.store import Record
+
+if TYPE_CHECKING:
+    from lastword.store import Record
 
 # What one call may make the journal keep: files before and after, in base64. A tool that rewrites more than this in one
 # call is a migration, and belongs into version control.

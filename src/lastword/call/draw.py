@@ -14,11 +14,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from lastword.call.setting import Setting
 from lastword.call.threads import THREADS
 from lastword.card import Face
 from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, Kind, Outcome, is_large, outcome
@@ -27,6 +26,9 @@ from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
 from lastword.tools import Tool, ToolContext
 from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observation, Observations
+
+if TYPE_CHECKING:
+    from lastword.call.setting import Setting
 
 log = logging.getLogger("lastword")
 

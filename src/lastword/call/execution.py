@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import CoroutineType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -24,7 +24,9 @@ from lastword.consent import Kind, outcome
 from lastword.display import displayable
 from lastword.errors import ArgumentsError, NotAllowedNow, OutcomeUnknown, ToolError
 from lastword.tools import Tool, ToolContext, content
-from lastword.tools.guard import Guard
+
+if TYPE_CHECKING:
+    from lastword.tools.guard import Guard
 
 log = logging.getLogger("lastword")
 

@@ -6,7 +6,7 @@ declares itself idempotent. What does not live here: the life of a call that beg
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -15,8 +15,10 @@ from lastword import values
 from lastword.call.door import Door, decided_already
 from lastword.consent import Kind, Outcome, hide, outcome, read_answerer
 from lastword.errors import ArgumentsError, SessionError
-from lastword.journal import Life
-from lastword.tools import Tool
+
+if TYPE_CHECKING:
+    from lastword.journal import Life
+    from lastword.tools import Tool
 
 Decision = Literal["again", "done", "abandon"]
 

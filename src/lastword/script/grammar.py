@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import json
 from string import ascii_letters, digits
+from typing import TYPE_CHECKING
 
 from lastword.script.builtins import BUILTINS, Builtin
 from lastword.script.lexer import KEYWORDS
-from lastword.script.signatures import Signature, Signatures
+
+if TYPE_CHECKING:
+    from lastword.script.signatures import Signature, Signatures
 
 # A small model that may write blanks, empty lines or empty comments without end does, so there are few of each.
 _BLANKS = "{0,3}"

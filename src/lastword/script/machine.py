@@ -15,17 +15,19 @@ from asyncio import sleep, to_thread
 from collections.abc import Mapping
 from math import isfinite
 from time import perf_counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from lastword.errors import NotJSON
 from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
-from lastword.script.nodes import Script
 from lastword.script.program import write_program
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits, aside
 from lastword.script.steps import PAUSE, go_through
 from lastword.values import MAX_SIZE, plain, weigh
+
+if TYPE_CHECKING:
+    from lastword.script.nodes import Script
 
 _DEFAULT_LIMITS = ScriptLimits()
 

@@ -23,11 +23,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword.script.builtins import BUILTINS
 from lastword.script.printer import format_script, is_plain_key
-from lastword.script.signatures import Signature, SignatureParameter, Signatures
+
+if TYPE_CHECKING:
+    from lastword.script.signatures import Signature, SignatureParameter, Signatures
 
 # A small model has 8,000 tokens for everything. Half of it for the tools leaves room for a conversation.
 TOKEN_BUDGET = 4_000

@@ -19,13 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lastword.script.builtins import Body
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError
-from lastword.script.nodes import CallNode, Member
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Closure, Frame, RunState, Site, Step, equality
+
+if TYPE_CHECKING:
+    from lastword.script.builtins import Body
+    from lastword.script.nodes import CallNode, Member
 
 PAUSE = object()
 """What a block gives that has left something to be done after a breath."""

@@ -15,15 +15,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.consent import Preset
 from lastword.runs import signatures
 from lastword.script import script_grammar
-from lastword.session import Session
-from lastword.talk.replies import Protocol
-from lastword.tools import Tool, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.session import Session
+    from lastword.talk.replies import Protocol
+    from lastword.tools import Tool, ToolRegistry
 
 KEY = "tool_request"
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lastword import values
 from lastword.consent import Kept, Outcome
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
-from lastword.talk.apiclient import ApiError
-from lastword.talk.replies import Protocol, Request
+
+if TYPE_CHECKING:
+    from lastword.talk.apiclient import ApiError
+    from lastword.talk.replies import Protocol, Request
 
 # Of everything a script printed, and of each call's message: the model asked for it, but it has to fit.
 MAX_OUTPUT = 20_000

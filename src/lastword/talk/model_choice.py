@@ -13,16 +13,19 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from lastword.config import Config
 from lastword.display import visible
 from lastword.errors import ConfigError
 from lastword.server import HttpUpstream, ModelNames, Refusal, Upstream
 from lastword.store import make_private, open_to_read, sync_names
 from lastword.talk.rehearsal import Rehearsal
-from lastword.talk.replies import Protocol
+
+if TYPE_CHECKING:
+    from lastword.config import Config
+    from lastword.talk.replies import Protocol
 
 # A server that needs longer than this to list its models answers none the worse, and nobody waits for its list.
 LOOK_SECONDS = 2.0

@@ -5,13 +5,15 @@ What does not live here: what a person is asked, and what a call does (the sessi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
-from lastword.consent import Outcome
 from lastword.errors import ArgumentsError
 from lastword.journal import Journal, Life, data_of
-from lastword.tools import ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.consent import Outcome
+    from lastword.tools import ToolRegistry
 
 JUST_DONE = "the same was just done"
 """On the card of a request that repeats the one before it."""

@@ -18,15 +18,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lastword import ids, values
-from lastword.consent import Outcome
 from lastword.errors import SessionError
 from lastword.journal import data_of
 from lastword.runs import conceal_script
 from lastword.script import NOT_KEPT
-from lastword.session import Session
 from lastword.talk import feedback, turn
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost, may_pass
 from lastword.talk.constraint import constraint
@@ -35,6 +33,10 @@ from lastword.talk.repetition import WENT_BACK, Repetition
 from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, spoken_in, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
 from lastword.talk.turn import Heard, Said
+
+if TYPE_CHECKING:
+    from lastword.consent import Outcome
+    from lastword.session import Session
 
 CONFIGURED = "lastword"
 """The name under which the server's own choice of a model is asked for."""

@@ -24,14 +24,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.runs import signatures
 from lastword.script import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET, example_calls, script_reference
-from lastword.session import Session
-from lastword.talk.replies import Protocol
-from lastword.tools import Manifest, Parameter, Tool
+
+if TYPE_CHECKING:
+    from lastword.session import Session
+    from lastword.talk.replies import Protocol
+    from lastword.tools import Manifest, Parameter, Tool
 
 # Of a tool's or an argument's description. A model that needs more than this to choose a tool has too similar tools.
 MAX_DESCRIPTION = 200

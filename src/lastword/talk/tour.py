@@ -7,12 +7,14 @@ a tour is a temporary folder.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lastword.consent import UserAction
-from lastword.editor import ScriptEditorProvider
 from lastword.talk.rehearsal import NOTE, POSTCARD
 from lastword.tools import Manifest, Parameter, Tool, ToolContext, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.consent import UserAction
+    from lastword.editor import ScriptEditorProvider
 
 # A count that can be watched, and stopped before it ends.
 COUNT_SECONDS = 0.15

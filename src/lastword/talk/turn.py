@@ -8,13 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from lastword.consent import Kind, Outcome
 from lastword.errors import LastWordError
-from lastword.talk.replies import Reply
+
+if TYPE_CHECKING:
+    from lastword.consent import Kind, Outcome
+    from lastword.talk.replies import Reply
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -19,13 +19,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lastword.display import displayable
 from lastword.errors import NotAllowedNow
 from lastword.store import read_only_guard
 from lastword.tools.guard import patches
-from lastword.tools.guard.observations import Observations, Readable
+
+if TYPE_CHECKING:
+    from lastword.tools.guard.observations import Observations, Readable
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
