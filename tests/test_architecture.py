@@ -26,7 +26,7 @@ PACKAGE = SOURCE / "lastword"
 # A room is a folder of the package, or a module of its root. It imports rooms of earlier lines, never of a later one;
 # inside a line there are no imports either, but for the foundations, which stand on each other.
 LAYERS = [
-    ["errors", "lazily", "display", "ids", "log", "values"],
+    ["errors", "lazily", "display", "log", "values"],
     ["wire", "script", "store"],
     ["server", "tools"],
     ["config", "editor"],

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 
-from lastword import ids
+from lastword import values
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError, did_you_mean
 
@@ -87,7 +87,7 @@ class Log:
 
 def trouble(what: str, problem: BaseException) -> str:
     """Log a problem with its traceback; gives back what to say of it. `what` says what does not work because of it."""
-    id = ids.new(8)[8:]  # Random, and short enough to be read aloud.
+    id = values.new_id(8)[8:]  # Random, and short enough to be read aloud.
     logging.getLogger("lastword").error("%s: %s", id, what, exc_info=problem)
     # The text of an error that is not ours may hold anything, and means nothing in a conversation.
     words = f": {visible(str(problem))}" if isinstance(problem, LastWordError) else "."

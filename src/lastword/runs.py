@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import UNSET
 
-from lastword import ids, script, values
+from lastword import script, values
 from lastword.call import Door, Printed, RunFinished, RunStarted, difference, recover
 from lastword.card import script_origin
 from lastword.consent import STOPPED, LiveRun, Outcome, Person, Preset, denied_before
@@ -358,7 +358,7 @@ async def start(
         facts["principal"] = door.setting.principal
     if facts["text"] != text or any(key in kept.variables for key in given):
         facts["hides_secrets"] = True
-    known_as, run_id = run_id, run_id or ids.new()
+    known_as, run_id = run_id, run_id or values.new_id()
     with door.journal.holding("run", run_id):
         # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):

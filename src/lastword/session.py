@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import UNSET
 
-from lastword import ids, values
+from lastword import values
 from lastword.call import (
     Asked,
     Decision,
@@ -89,7 +89,7 @@ class Session(StateOwner):
         rules that hold; without it there are none (docs/rules.md). `principal` says whose session it is; without it,
         that of whoever sits at its journal.
         """
-        self.id = id or ids.new()
+        self.id = id or values.new_id()
         self._approver, self._deps, self._user = approver, deps, user
         self._is_new = id is None
         self._opened = False
@@ -178,7 +178,7 @@ class Session(StateOwner):
             await self.open()
         if call_id is not None:
             return await self._call_again(call_id, tool, arguments, origin, problem)
-        result = self._door.carry_out(ids.new(), tool, arguments, origin, problem=problem)
+        result = self._door.carry_out(values.new_id(), tool, arguments, origin, problem=problem)
         return result if isinstance(result, Outcome) else await self._stoppable(result)
 
     async def _call_again(
@@ -361,7 +361,7 @@ class Session(StateOwner):
     async def explain(self, tool: str, arguments: Mapping[str, Any]) -> Explanation:
         """Who would decide about a call now, and why: a rule, a grant, the preset, or you. Nothing is asked or done."""
         session = self if self._is_new else await self.open()  # An old one learns then whose it is.
-        found, call = session._door.admit(ids.new(), tool, arguments, "")
+        found, call = session._door.admit(values.new_id(), tool, arguments, "")
         return await session._door.authority.explain(found, call)
 
     def _folder(self, card: ApprovalRequest) -> Path:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword import ids
+from lastword import values
 from lastword.call import Event, Reported
 from lastword.consent import Outcome
 from lastword.errors import Detached, SessionError
@@ -49,7 +49,7 @@ def call_id(session: Session, given: str | None) -> str:
     Some models count their calls from one in every conversation, so the session is part of it.
     """
     if not given:
-        return ids.new()
+        return values.new_id()
     plain = _PLAIN.fullmatch(given)
     return f"{session.id}:{given if plain else sha256(given.encode(errors='surrogatepass')).hexdigest()[:32]}"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from lastword import ids
+from lastword import values
 from lastword.call.setting import Asked, QuestionAnswered, QuestionAsked, Reported, Setting
 from lastword.call.threads import THREADS, start
 from lastword.consent import (
@@ -356,7 +356,7 @@ class CallQuestions:
                 raise QuestionError(f"one call asks at most {MAX_QUESTIONS} questions", hint=hint)
             self._asked += 1
             question = questions.question_of(
-                ids.new(), self._call_id, self._session_id, self._manifest, message, fields
+                values.new_id(), self._call_id, self._session_id, self._manifest, message, fields
             )
             self._running.pause()
             try:

@@ -14,7 +14,7 @@ import click
 import uvicorn
 
 # The doors are lazy: the SDK takes a second, and `lastword mcp list` needs none of it.
-from lastword import hook, ids, mcp
+from lastword import hook, mcp, values
 from lastword.call import Limits, wait_for_answer
 from lastword.cli import DONE, complain
 from lastword.commands.local_session import load_tools, open_project, rules_here, say_what_waits
@@ -177,7 +177,7 @@ def approver(within: float, store: str | None) -> int:
 
 async def _answer(within: float, store: str | None) -> None:
     note_agent()
-    session = f"approver {ids.new()}"
+    session = f"approver {values.new_id()}"
     async with remembering(store) as journal:
 
         async def decide(tool: str, given: dict[str, Any], tool_use: str | None) -> dict[str, Any] | str:

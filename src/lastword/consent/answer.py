@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lastword import ids, values
+from lastword import values
 from lastword.display import displayable
 from lastword.errors import LastWordError, SessionError
 
@@ -188,7 +188,7 @@ class GrantTerms(msgspec.Struct, frozen=True, kw_only=True):
     """The most that an argument may come to over all calls, as exact decimals: `{"amount": "100"}`."""
     settles: tuple[str, ...] = ()
     """Other calls whose cards wait now, which the person was shown and which this grant answers."""
-    id: str = msgspec.field(default_factory=ids.new)
+    id: str = msgspec.field(default_factory=values.new_id)
 
     def __post_init__(self) -> None:
         if (self.scope == "until") != (self.until is not None):

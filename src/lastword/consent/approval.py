@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lastword import ids, values
+from lastword import values
 from lastword.consent.answer import Answerer, GrantTerms, Seal, UserAction
 from lastword.editor import Preview
 from lastword.tools import Manifest, Parameter, ToolKey
@@ -80,7 +80,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
-    nonce: str = msgspec.field(default_factory=lambda: ids.new(16))
+    nonce: str = msgspec.field(default_factory=lambda: values.new_id(16))
     denials: int = 0
     """How many calls of the same script were denied before it without a yes between them."""
     principal: str = ""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword import ids, rules, values
+from lastword import rules, values
 from lastword.errors import LastWordError, NotJSON
 from lastword.hook.agents import Agent
 
@@ -109,7 +109,7 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     def our_call(self) -> str:
         """The id of the call: the same for the same agent, session and tool use. One without a name gets a new one."""
         if self.tool_use is None:
-            return f"{self.agent.key}-{ids.new()}"
+            return f"{self.agent.key}-{values.new_id()}"
         what = "asked" if self.event == self.agent.permission else "called"
         return f"{self.agent.key}-{_digest(self.agent.key, self.session, self.tool_use, what)}"
 

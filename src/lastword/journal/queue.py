@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastword import ids
+from lastword import values
 from lastword.errors import SessionError, Tampered
 from lastword.journal.records import answer_key, data_of
 from lastword.tools.guard import host_name
@@ -137,7 +137,7 @@ class OwnName:
     def get(self) -> str:
         """Held from now on until it is let go of, or we die."""
         if not self._let_go:
-            self.current = ids.new()
+            self.current = values.new_id()
             release = self._store.hold(f"process:{self.current}")
             assert release is not None, "a name that nobody can guess was held"
             # None when another journal of this process holds it: whoever runs below finds it all the same.

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from lastword import ids, values
+from lastword import values
 from lastword.journal import Journal, data_of, does_live
 
 STREAM, KIND = "mcp", "mcp_client"
@@ -46,7 +46,7 @@ class Greeter:
             return
         self._met.add((principal, client))
         facts = {"client": client, "principal": principal, "process": journal.process_name()}
-        journal.note(STREAM, KIND, ids.new(), facts)
+        journal.note(STREAM, KIND, values.new_id(), facts)
 
 
 async def connected_clients(journal: Journal) -> Sequence[ConnectedClient]:
@@ -95,7 +95,7 @@ class OpenCalls:
                 known = record.subject
                 if await self._journal.store.taken(_delivered(known)) is None:
                     return OpenCall(known, is_old=True)
-            id = ids.new()
+            id = values.new_id()
             facts = {"tool": tool, "client": client}
             if await self._journal.claim(self._session_id, "mcp_call", id, facts, once=f"{name}:{number}"):
                 return OpenCall(id, is_old=False)

@@ -22,7 +22,7 @@ import msgspec
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lastword import __version__, ids
+from lastword import __version__, values
 from lastword.consent import Answerer, ApprovalRequest, Outcome, Preset, mask
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
@@ -209,7 +209,7 @@ class ToolServer:
         self, context: Any, session: Session, client: str, params: types.CallToolRequestParams
     ) -> Outcome:
         """A call that nobody is asked about. It ends with the request for it."""
-        arguments, origin, call_id = params.arguments or {}, _origin(client), ids.new()
+        arguments, origin, call_id = params.arguments or {}, _origin(client), values.new_id()
         with Waiting(context, session, call_id, params.name) as waiting:
             task = asyncio.ensure_future(session.call(params.name, arguments, origin=origin, call_id=call_id))
             try:
@@ -298,10 +298,10 @@ class ToolServer:
                 form = types.ElicitRequestFormParams(message=words, requested_schema=_DIALOGUE_FORM)
                 return types.InputRequiredResult(
                     input_requests={"approval": types.ElicitRequest(params=form)},
-                    request_state=json.dumps({"call": call_id or ids.new()}),
+                    request_state=json.dumps({"call": call_id or values.new_id()}),
                 )
         else:
-            call_id = ids.new()
+            call_id = values.new_id()
             answer = await context.session.elicit_form(words, _DIALOGUE_FORM, context.request_id)
         allows = answer.action == "accept" and (answer.content or {}).get("allow") is True
         # The first answer of a round counts, and whoever sends another is told what came of that.

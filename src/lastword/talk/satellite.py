@@ -20,7 +20,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastword import ids, values
+from lastword import values
 from lastword.errors import SessionError
 from lastword.journal import data_of
 from lastword.runs import conceal_script
@@ -441,7 +441,7 @@ class Satellite:
     def _begin_anew(self, messages: list[Message]) -> None:
         """The server has forgotten the conversation. Results that it does not wait for any more become words."""
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
-        self.conversation_id = f"{self.session.id[:100]}.{ids.new(8)}"
+        self.conversation_id = f"{self.session.id[:100]}.{values.new_id(8)}"
         self._turns, self._unanswered, self._begun = 0, None, False
         self._hear(turn.Forgotten(self.conversation_id))
         for place, message in enumerate(messages):

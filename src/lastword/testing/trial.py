@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from lastword import ids
+from lastword import values
 from lastword.call import Decision, Event, Limits, OnQuestion, Reported
 from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset
 from lastword.journal import Journal
@@ -63,7 +63,7 @@ class Trial:
             "user": user,
             "on_question": on_question,
         }
-        self._id = ids.new()
+        self._id = values.new_id()
         self._store = MemoryStore()
         self._heard = threading.Condition()
         self.session = self._open(Journal(self._store))
@@ -145,7 +145,7 @@ class Going:
     """A call that was started and is not waited for yet."""
 
     def __init__(self, trial: Trial, tool: str, arguments: dict[str, Any] | None) -> None:
-        self.call_id = ids.new()
+        self.call_id = values.new_id()
         self._trial = trial
         self._ended: list[Outcome | BaseException] = []
 

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from lastword import ids
+from lastword import values
 from lastword.card import difference, shortened, views, visible
 from lastword.display import left_out, units
 from lastword.wire import write_comment, write_event, write_retry
@@ -62,7 +62,7 @@ class Feed:
     """What happened since the program began, as far as it is kept."""
 
     def __init__(self, max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._boot = ids.new(8)
+        self._boot = values.new_id(8)
         """Numbers of another run of the program mean nothing here."""
         self._kept: deque[bytes] = deque()
         """The newest events, without a gap: the last of them has the number `_last`."""
