@@ -84,7 +84,6 @@ PAST_THE_DOOR = {
     "lastword.consent.call",
     "lastword.script.checker",
     "lastword.talk.model_choice",
-    "lastword.testing.trial",
 }
 # A room may hand out a vocabulary as a module: the many struct types of a wire format, the sentences for a model.
 VOCABULARIES = {

@@ -13,18 +13,18 @@ import pytest
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
-    from lastword.testing import trial
+    from lastword import testing
 else:
-    trial = load_later("lastword.testing.trial")
+    testing = load_later("lastword.testing")
 
 
 @pytest.fixture
-def lastword_session() -> Iterator[Callable[..., trial.Trial]]:
+def lastword_session() -> Iterator[Callable[..., testing.Trial]]:
     """Make sessions for tests: `lastword_session(pay, answer=…)` gives a `Trial`, closed at the end."""
-    made: list[trial.Trial] = []
+    made: list[testing.Trial] = []
 
-    def make(*tools: Any, **facts: Any) -> trial.Trial:
-        made.append(trial.Trial(*tools, **facts))
+    def make(*tools: Any, **facts: Any) -> testing.Trial:
+        made.append(testing.Trial(*tools, **facts))
         return made[-1]
 
     yield make

@@ -38,9 +38,9 @@ from lastword import (
     ToolResult,
     UserAction,
 )
+from lastword.adapters import MAX_SHOWN_BYTES, carry
 from lastword.adapters.langchain import session_tools
 from lastword.adapters.openai_agents import function_tools
-from lastword.adapters.passage import MAX_SHOWN_BYTES, carry
 from lastword.adapters.pydantic_ai import SessionToolset, ToolProgress
 from lastword.testing import FixedApprover
 from requirements import requirement

@@ -8,7 +8,7 @@ from lastword.call import Limits
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import Journal
 from lastword.testing import FixedApprover
-from lastword.testing.approvers import Answer
+from lastword.testing.trial import Answer
 
 
 class Workbench:

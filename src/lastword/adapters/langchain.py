@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lastword.adapters.passage import ShownImage, carry, facts, manifests, pictures
+from lastword.adapters import ShownImage, carry, facts, manifests, pictures
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ def session_tools(session: Session, *, images: bool = True) -> list[BaseTool]:
     """The session's tools. `images=False` is for models that cannot look at any: they read the words alone."""
     return [
         SessionTool(
-            session,
-            images,
-            name=manifest.id,
-            description=manifest.description,
-            args_schema=manifest.arguments_schema(),
+            session, images, name=manifest.id, description=manifest.description, args_schema=manifest.arguments_schema()
         )
         for manifest in manifests(session)
     ]

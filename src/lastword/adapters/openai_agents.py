@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from lastword import values
-from lastword.adapters.passage import carry, manifests, pictures
-from lastword.errors import NotJSON
+from lastword.adapters import arguments_in, carry, manifests, pictures
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:
@@ -24,8 +22,6 @@ with brought_by("openai-agents", "agents"):
     from agents.tool_context import ToolContext
 
 ORIGIN = "OpenAI Agents"
-
-
 Result = str | list[ToolOutputText | ToolOutputImage]
 
 
@@ -53,18 +49,10 @@ def function_tools(session: Session, *, pausing: bool = False, images: bool = Tr
 
 def _through(session: Session, tool: str, images: bool) -> Callable[[ToolContext[Any], str], Awaitable[Result]]:
     async def invoke(context: ToolContext[Any], written: str) -> Result:
-        outcome = await carry(session, tool, _read(written), given_id=context.tool_call_id, origin=ORIGIN)
+        outcome = await carry(session, tool, arguments_in(written), given_id=context.tool_call_id, origin=ORIGIN)
         shown = await pictures(session, outcome) if images else []
         if not shown:
             return outcome.message
         return [ToolOutputText(text=outcome.message), *(ToolOutputImage(image_url=picture.url) for picture in shown)]
 
     return invoke
-
-
-def _read(written: str) -> Any:
-    """The arguments as the model wrote them. What is no JSON goes to the door as it is, which says what is wrong."""
-    try:
-        return values.decode(written.encode()) if written.strip() else {}
-    except (NotJSON, ValueError):
-        return written

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lastword.adapters.passage import carry, facts, manifests, pictures
+from lastword.adapters import carry, facts, manifests, pictures
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session
 from lastword.store import MemoryStore
-from lastword.testing.approvers import FixedAnswers, FixedApprover
-from lastword.testing.trial import Going, Trial
+from lastword.testing.trial import FixedAnswers, FixedApprover, Going, Trial
 from lastword.tools import Manifest, Tool, ToolFolder, ToolRegistry
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from types import TracebackType
 from typing import Any, Literal
 
@@ -25,29 +26,19 @@ from aiohttp import web
 HANG_SECONDS = 300.0
 
 
+@dataclass(eq=False)
 class Fault:
     """Something that goes wrong on the model's side."""
 
-    def __init__(
-        self,
-        kind: Literal["reset", "hang", "die", "garbage", "status", "huge", "error_event", "whole", "short"],
-        *,
-        after: Sequence[str] = (),
-        status: int = 500,
-        retry_after: str | None = None,
-        location: str | None = None,
-        body: bytes = b"<html>oops</html>",
-        code: str | int | None = None,
-        size: int = 10 * 1024 * 1024,
-    ) -> None:
-        self.kind = kind
-        self.after = after
-        self.status = status
-        self.retry_after = retry_after
-        self.location = location
-        self.body = body
-        self.code = code
-        self.size = size
+    kind: Literal["reset", "hang", "die", "garbage", "status", "huge", "error_event", "whole", "short"]
+    _: KW_ONLY
+    after: Sequence[str] = ()
+    status: int = 500
+    retry_after: str | None = None
+    location: str | None = None
+    body: bytes = b"<html>oops</html>"
+    code: str | int | None = None
+    size: int = 10 * 1024 * 1024
 
 
 class Pause:

@@ -1,14 +1,16 @@
-"""A session for the tests of a tool, in plain sync code: what was shown, what was reported, how it ended.
+"""A session for the tests of a tool, in plain sync code, and approvers whose answers are decided beforehand.
 
-It remembers for as long as the test lasts, answers its own cards as the test says, and can die in the middle of a call:
-what a tool does when it is asked for again after a crash is part of what its author promises.
+A trial remembers for as long as the test lasts, answers its own cards as the test says, and can die in the middle of a
+call: what a tool does when it is asked for again after a crash is part of what its author promises.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import itertools
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
@@ -17,18 +19,74 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lastword import values
 from lastword.call import Decision, Event, Limits, OnQuestion, Reported
-from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset
+from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset, UserAction
 from lastword.journal import Journal
 from lastword.session import Session
 from lastword.store import MemoryStore
-from lastword.testing.approvers import Answer, FixedApprover
-from lastword.tools import Tool, ToolRegistry
+from lastword.tools import QuestionAnswer, Tool, ToolQuestion, ToolRegistry, questions
 
 if TYPE_CHECKING:
     from lastword.editor import ScriptEditorProvider
 
 # A test that waits longer than this waits for something that does not come.
 PATIENCE_SECONDS = 30.0
+
+FixedAnswer = QuestionAnswer | dict[str, Any]
+Answer = UserAction | Callable[[ApprovalRequest], UserAction | Awaitable[UserAction]]
+
+
+class FixedApprover:
+    """An approver with its answers decided beforehand; it keeps the requests it was shown.
+
+    Give it one action for every card, a list with one for each, or a function from the request to an action. Asked more
+    often than the list foresees, it fails, and a failing approver is nobody: nothing runs.
+    """
+
+    name = "fixed approver"
+
+    def __init__(self, answer: Answer | Iterable[Answer] = ALLOWED) -> None:
+        self.requests: list[ApprovalRequest] = []
+        self._answers: Iterator[Answer]
+        if isinstance(answer, UserAction) or callable(answer):
+            self._answers = itertools.repeat(answer)
+        else:
+            self._answers = iter(list(answer))
+
+    async def __call__(self, request: ApprovalRequest) -> UserAction:
+        self.requests.append(request)
+        answer = next(self._answers, None)
+        if answer is None:
+            raise AssertionError(f"asked {len(self.requests)} times, which is more often than there are answers")
+        if isinstance(answer, UserAction):
+            return answer
+        action = answer(request)
+        return await action if inspect.isawaitable(action) else action
+
+
+class FixedAnswers:
+    """Answers what running tools ask, as decided beforehand; it keeps the questions it was shown.
+
+    `Session(registry, on_question=FixedAnswers({"city": "Rome"}))`. Give it one answer for every question, or a list
+    with one for each: the values to fill in, `Declined()` or `Closed()`. Asked more often than the list foresees, it
+    fails, and the tool hears that the question was closed.
+    """
+
+    name = "fixed answers"
+
+    def __init__(self, answer: FixedAnswer | Iterable[FixedAnswer]) -> None:
+        self.questions: list[ToolQuestion] = []
+        self._answers: Iterator[FixedAnswer]
+        if isinstance(answer, (dict, questions.Given, questions.Declined, questions.Closed)):
+            self._answers = itertools.repeat(answer)
+        else:
+            self._answers = iter(list(answer))
+
+    async def __call__(self, question: ToolQuestion) -> QuestionAnswer:
+        self.questions.append(question)
+        answer = next(self._answers, None)
+        if answer is None:
+            raise AssertionError(f"asked {len(self.questions)} times, which is more often than there are answers")
+        return questions.Given(answer) if isinstance(answer, dict) else answer
 
 
 class Trial:
