@@ -8,7 +8,7 @@ import pytest
 from samples import entry, make_old, other_process
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import writer
+from lastword.store import durable
 from lastword.store.chain import Pruned
 from lastword.store.contract import MAX_CONTENT_BYTES
 from lastword.store.sqlite import SqliteStore
@@ -150,7 +150,7 @@ async def test_another_process_reads_and_forgets_the_same_contents(path):
 @requirement("TOOL-64")
 async def test_contents_that_wait_for_the_disk_count_against_the_backlog(path, monkeypatch):
     """Entries without a waiter are held in memory: a row of images must not be, without end."""
-    monkeypatch.setattr(writer, "MAX_BACKLOG_BYTES", 10_000)
+    monkeypatch.setattr(durable, "MAX_BACKLOG_BYTES", 10_000)
     store = SqliteStore(path)
     await store.commit()
     with other_process(path) as other:

@@ -1,30 +1,58 @@
-"""What the drivers share that write beyond their own process: one thread that writes (writer.py), and how SQL asks.
+"""What the drivers share that write beyond their own process: one thread that writes, and the queue in front of it.
 
-A driver says how its ledger is opened and how it is asked. Reading is its own business; nothing is opened before the
-first use.
+Everything that a process wants to remember goes through the queue, so the order of acceptance is the order on disk.
+While one transaction waits for the disk the next entries gather, and share the next transaction: that is the group
+commit. Appended entries, which have no waiter, are written a moment later, or together with the next commit.
+
+When a transaction fails, its waiters get the error and nothing of theirs was written. Entries without a waiter go
+back to the front of the queue and are tried again, with the next commit or after a second.
+
+A driver says how its ledger is opened and how it is asked (ledger.py). Reading is its own business; nothing is opened
+before the first use.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import logging
 import os
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from itertools import islice
-from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, NamedTuple
+from threading import Condition, Lock, RLock, Thread
+from typing import Any, Generic, TypeVar
 
-from lastword.errors import NewerStore, StoreError, Tampered
+import msgspec
+
+from lastword.errors import Overtaken, StoreError
 from lastword.store.chain import CurrentRow, Entry, Head, Pruned
-from lastword.store.contract import WRITE, Filter, Store, refuse_if_watched
-from lastword.store.writer import TAKEN, Adopted, AnyLedger, Applied, Job, StoreChange, Writer
+from lastword.store.contract import WRITE, Store, refuse_if_watched
+from lastword.store.ledger import TAKEN, Adopted, Applied, InDoubt, Ledger, StoreChange
+
+AnyLedger = TypeVar("AnyLedger", bound=Ledger)
+
+# Entries without a waiter gather this long. Long enough to share a transaction, too short for a person to notice.
+LINGER_SECONDS = 0.01
+# How long to leave a failing disk alone, unless there is a commit.
+RETRY_SECONDS = 1.0
+# A transaction keeps all other processes from writing, so it stays short: this many take some 20 ms.
+MAX_BATCH_ENTRIES = 1000
+# Entries that wait for the disk are held in memory. Past this, `append` waits too, and fails if the disk does.
+MAX_BACKLOG_BYTES = 128 * 2**20
+# What an entry occupies besides its data.
+ENTRY_BYTES = 500
+# How long the end of the process waits for entries without a waiter.
+EXIT_SECONDS = 5
 
 # Other processes can write between two transactions of this many, so that none waits long.
 FORGET_RECORDS = 500
 
-COLUMNS = ("seq", "stream", "kind", "subject", "at", "data", "once", "data_digest", "digest")
+log = logging.getLogger("lastword")
 
 
 class DurableStore(Store, Generic[AnyLedger]):
@@ -75,11 +103,17 @@ class DurableStore(Store, Generic[AnyLedger]):
 
     async def close(self) -> None:
         refuse_if_watched(WRITE)
-        ended = asyncio.get_running_loop().create_future()
         while self._writer is not None:
-            if self._stop(ended):
+            ended = asyncio.get_running_loop().create_future()
+            with self._lock:
+                writer = self._writer
+                is_stopped = writer is not None and writer.stop(ended)
+                if is_stopped:
+                    self._writer = None
+                    self._close_readers()
+            if is_stopped:
                 await ended
-            else:
+            elif writer is not None:
                 await self._change(StoreChange())
 
     # What is needed to take all of it elsewhere (exports.py).
@@ -99,8 +133,7 @@ class DurableStore(Store, Generic[AnyLedger]):
 
     async def _change(self, change: StoreChange) -> Applied:
         reply = asyncio.get_running_loop().create_future()
-        job = Job(change, reply)
-        while not self._living_writer().submit(job):
+        while not self._living_writer().submit(change, reply):
             pass
         done: Applied = await reply
         return done
@@ -115,11 +148,8 @@ class DurableStore(Store, Generic[AnyLedger]):
 
     def _living_writer(self) -> Writer[AnyLedger]:
         writer = self._writer
-        if writer is None or writer.process != os.getpid():
-            writer = self._start_writer()
-        return writer
-
-    def _start_writer(self) -> Writer[AnyLedger]:
+        if writer is not None and writer.process == os.getpid():
+            return writer
         with self._lock:
             if self._writer is None:
                 self._writer = self._open_writer()
@@ -132,113 +162,292 @@ class DurableStore(Store, Generic[AnyLedger]):
                 )
             return self._writer
 
-    def _stop(self, ended: asyncio.Future[None]) -> bool:
-        """End the writer; `ended` is answered when it has let go. False when something is left to write."""
-        with self._lock:
-            if self._writer is None:
-                ended.set_result(None)
-            elif not self._writer.stop(ended):
-                return False
-            self._writer = None
-            self._close_readers()
-            return True
-
     def _close_readers(self) -> None:
         """Let go of what the store itself has open. The lock is held."""
 
-    def _joined(self, seq: int, kind: str | bytes, stream: str | bytes, row: Sequence[Any]) -> Sequence[Any]:
-        """The columns of a record that is said to count, if they are those of that record."""
-        if tuple(row[:3]) != (seq, stream, kind):
-            what = kind.decode(errors="replace") if isinstance(kind, bytes) else kind
-            raise Tampered(
-                f"record {seq} ({what}), which still counts, is missing or was changed",
-                place=self._place,
-                hint="lastword journal verify finds the first record that does not fit; restore from a copy",
-            )
-        return row
+
+Reply = asyncio.Future[Any] | Future[Any]
+"""The waiter: a coroutine on some loop, or a thread."""
 
 
-def load_migrations(folder: str) -> list[str]:
-    """The steps from nothing to the present form. Step n is in the file whose name begins with n."""
-    # By the package's resources it would cost the start of every hook.
-    found = sorted(Path(__file__).with_name(folder).glob("*.sql"))
-    for number, step in enumerate(found, start=1):
-        assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
-    return [step.read_text(encoding="utf-8") for step in found]
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """A change, and who waits for it. An empty change is durable when everything before it is."""
+
+    change: StoreChange
+    reply: Reply | None = None
 
 
-def of_a_later_version(form: int, known: int, place: str, kind: str) -> NewerStore:
-    """What was brought further than this version can follow."""
-    return NewerStore(
-        f"written by a later version of lastword (its form is {form}, this version knows {known})",
-        place=place,
-        hint=f"upgrade lastword, or name another {kind}",
-    )
+Answer = tuple[Reply, Applied | StoreError | None]
+"""What a waiter gets, or is to raise."""
 
 
-WRONG_CONTENTS = """
-SELECT h.digest, 'is missing' FROM holds AS h LEFT JOIN contents AS c USING (digest) WHERE c.digest IS NULL
-UNION ALL SELECT h.digest, 'is held by a record that was forgotten' FROM holds AS h
-    LEFT JOIN records AS r USING (seq) WHERE r.data IS NULL
-UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
-    WHERE NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.digest = c.digest)
-LIMIT 1"""
-"""Finds a content that is missing, or is held by no record."""
-RESTORE = "restore it from a copy, and keep both for whoever investigates"
+class Writer(Generic[AnyLedger]):
+    """Serves one store object from its first use until it is closed."""
+
+    def __init__(self, ledger: AnyLedger) -> None:
+        self.ledger = ledger
+        # Reentrant, because `retire` may be called by the garbage collector at any moment, also of this thread.
+        lock = RLock()
+        self._work = Condition(lock)
+        self._room = Condition(lock)
+        self._queue: deque[Job] = deque()
+        # How many jobs in the queue have a waiter.
+        self._awaited = 0
+        self._backlog_bytes = 0
+        self._writing = False
+        # What the last transaction failed with; None when it did not fail.
+        self._failure: StoreError | None = None
+        self.is_known_to_fail = False
+        """Whether a waiter got the error that entries could not be written, and they still are not."""
+        # How many jobs at the front of the queue were in a transaction of which it is unknown whether it happened.
+        self._doubtful = 0
+        self._watchers: dict[Reply, int] = {}
+        self._retired = False
+        self._closed = False
+        self._ended: list[Reply] = []
+        self.unwritten = 0
+        """How many entries were accepted without a waiter and are not durable yet."""
+        self.process = os.getpid()
+        _living.add(self)
+        Thread(target=self._run, name="lastword-store", daemon=True).start()
+
+    def append(self, entry: Entry) -> bool:
+        """Accept an entry without a waiter. False when the writer has stopped."""
+        job = Job(StoreChange((entry,)))
+        with self._work:
+            if self._backlog_bytes > MAX_BACKLOG_BYTES:
+                self._room.wait_for(lambda: self._backlog_bytes <= MAX_BACKLOG_BYTES or self._failure or self._closed)
+                if self._failure is not None:
+                    raise _refusal(self._failure, self.unwritten)
+            if self._closed:
+                return False
+            self._backlog_bytes += _size(entry)
+            self.unwritten += 1
+            self._queue.append(job)
+            if len(self._queue) == 1:
+                self._work.notify()
+            return True
+
+    def submit(self, change: StoreChange, reply: Reply) -> bool:
+        """Accept a change with a waiter. False when the writer has stopped."""
+        with self._work:
+            if self._closed:
+                return False
+            self._queue.append(Job(change, reply))
+            self._awaited += 1
+            self._work.notify()
+            return True
+
+    def watch(self, after: int, reply: Reply) -> bool:
+        """Answer once there is a record beyond `after`. False when the writer has stopped."""
+        with self._work:
+            if self._closed:
+                return False
+            self._watchers[reply] = after
+            self._work.notify()
+            return True
+
+    def wake(self) -> None:
+        """Look now for what others wrote, if somebody waits for it."""
+        with self._work:
+            if self._watchers:
+                self._work.notify()
+
+    def heard(self, last: int) -> None:
+        """Others have written up to this record: wake whoever waits for one that is there by now."""
+        with self._work:
+            woken = [reply for reply, after in self._watchers.items() if after < last]
+            for reply in woken:
+                del self._watchers[reply]
+        _deliver((reply, None) for reply in woken)
+
+    def unwatch(self, reply: Reply) -> None:
+        with self._work:
+            self._watchers.pop(reply, None)
+
+    def stop(self, reply: Reply) -> bool:
+        """End the thread, and answer when the file is let go of. False when something is left to write."""
+        with self._work:
+            if self._queue or self._writing:
+                return False
+            self._closed = True
+            self._ended.append(reply)
+            self._work.notify()
+            return True
+
+    def retire(self) -> None:
+        """End the thread once nothing is left to write. For a store object that was dropped without being closed."""
+        with self._work:
+            self._retired = True
+            self._work.notify()
+
+    def _run(self) -> None:
+        while not self._closed:
+            if batch := self._next_batch():
+                self._settle(batch)
+            if self._watchers:
+                self._look()
+        self.ledger.close()
+        _living.discard(self)
+        closed = StoreError("the store was closed while somebody waited for a change", place=self.ledger.place)
+        _deliver([*((reply, None) for reply in self._ended), *((reply, closed) for reply in self._watchers)])
+
+    def _next_batch(self) -> list[Job]:
+        """Wait for something to write, or until it is time to look whether another process wrote."""
+        with self._work:
+            if not self._queue and not self._closed and not self._retired:
+                self._work.wait(self.ledger.poll_seconds if self._watchers else None)
+            if self._queue and not self._awaited:
+                self._work.wait_for(lambda: self._awaited, RETRY_SECONDS if self._failure else LINGER_SECONDS)
+            batch: list[Job] = []
+            entries = 0
+            while self._queue and entries < MAX_BATCH_ENTRIES:
+                job = self._queue.popleft()
+                batch.append(job)
+                entries += len(job.change.entries)
+                self._awaited -= job.reply is not None
+            self._writing = bool(batch)
+            self._closed |= self._retired and not batch
+            return batch
+
+    def _settle(self, batch: list[Job]) -> None:
+        """Write a batch, and set the results of its waiters."""
+        try:
+            if self._doubtful:
+                happened = self.ledger.happened()
+                doubtful, self._doubtful = self._doubtful, 0
+                if happened:
+                    self._finish(batch[:doubtful], [])
+                    batch = batch[doubtful:]
+            results = self.ledger.write([job.change for job in batch])
+        except Exception as problem:
+            self._fail(batch, problem)
+        else:
+            self._finish(batch, self._with_head_kept(batch, results))
+
+    def _with_head_kept(self, batch: list[Job], results: list[Applied | StoreError]) -> list[Applied | StoreError]:
+        """Before anybody acts upon what was written, keep outside how far the file goes now: once for all of a batch.
+
+        Where that fails, whoever would have acted must not. Their records are there, and it is for a person to decide.
+        """
+        acted_upon = [
+            place
+            for place, (job, result) in enumerate(zip(batch, results, strict=False))
+            if job.change.is_irrevocable and isinstance(result, Applied) and result is not TAKEN
+        ]
+        if acted_upon:
+            try:
+                self.ledger.keep_head()
+            except StoreError as problem:
+                for place in acted_upon:
+                    results[place] = problem
+        return results
+
+    def _finish(self, batch: list[Job], results: list[Applied | StoreError]) -> None:
+        with self._work:
+            self._strike_off([job for job in batch if job.reply is None])
+            self._failure = None
+            self.is_known_to_fail = False
+            self._writing = False
+            self._room.notify_all()
+        _deliver((job.reply, result) for job, result in zip(batch, results, strict=False) if job.reply)
+
+    def _strike_off(self, jobs: list[Job]) -> None:
+        """Entries that had no waiter wait no more. The lock is held."""
+        self.unwritten -= len(jobs)
+        self._backlog_bytes -= sum(_size(job.change.entries[0]) for job in jobs)
+
+    def _fail(self, batch: list[Job], problem: Exception) -> None:
+        kept = [job for job in batch if job.reply is None]
+        failure = self._in_words(problem)
+        if isinstance(problem, Overtaken) and kept:
+            # They are about what is another's by now, and no later attempt may write them.
+            log.error("what was accepted last (%d) is not written: %s", len(kept), problem)
+            with self._work:
+                self._strike_off(kept)
+            kept = []
+        with self._work:
+            self._queue.extendleft(reversed(kept))
+            if isinstance(problem, InDoubt) and not self._doubtful:
+                self._doubtful = len(kept)
+            self._failure = failure
+            self.is_known_to_fail |= any(job.reply is not None for job in batch)
+            self._writing = False
+            self._room.notify_all()
+        refusal = _refusal(failure, self.unwritten)
+        _deliver((job.reply, refusal) for job in batch if job.reply)
+
+    def _look(self) -> None:
+        """Wake the coroutines that wait for a record which is there by now."""
+        try:
+            last = self.ledger.last_seq()
+        except Exception as problem:
+            failure = self._in_words(problem)
+            with self._work:
+                answers = [(reply, failure) for reply in self._watchers]
+                self._watchers.clear()
+            _deliver(answers)
+        else:
+            if last is not None:
+                self.heard(last)
+
+    def _in_words(self, problem: Exception) -> StoreError:
+        if isinstance(problem, StoreError):
+            return problem
+        words = self.ledger.in_words(problem)
+        return words or StoreError(f"an entry cannot be written: {problem!r}", place=self.ledger.place)
 
 
-class Dialect(NamedTuple):
-    """What two kinds of SQL do not have in common."""
-
-    mark: Callable[[int], str]
-    """The place of the value of this number."""
-    hidden: str
-    """A column that the planner must not look up by an index. It would not know which of two is the narrower one."""
-    text: Callable[[str], Any]
-    """How a text is stored."""
+def _size(entry: Entry) -> int:
+    """The bytes that an entry without a waiter occupies."""
+    return ENTRY_BYTES + len(entry.data) + sum(map(len, entry.contents))
 
 
-class Conditions:
-    """What follows WHERE. The first column that is named is looked up by its index, the others are not."""
+def _refusal(failure: StoreError, waiting: int = 0) -> StoreError:
+    """A fresh error for each who hears of it: an exception object carries the traceback of one."""
+    fact = failure.fact
+    if waiting:
+        fact += f"; {waiting} {'entry' if waiting == 1 else 'entries'} accepted before wait to be written"
+    return type(failure)(fact, place=failure.place, hint=failure.hint)
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self._conditions: list[str] = []
-        self.values: list[Any] = []
-        self.is_narrow = False
-        """Whether a column was named."""
 
-    def __str__(self) -> str:
-        return " AND ".join(self._conditions) or "true"
+def _deliver(answers: Iterable[Answer]) -> None:
+    """Tell each on their own loop; waking a loop is dear, so all who live on the same one are told at once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
+    for answer in answers:
+        if isinstance(answer[0], Future):
+            _tell([answer])
+        else:
+            by_loop.setdefault(answer[0].get_loop(), []).append(answer)
+    for loop, told in by_loop.items():
+        # The loop is closed, and its coroutines with it.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(_tell, told)
 
-    def add(self, condition: str, *values: Any) -> None:
-        """One more condition, with a pair of braces for each value."""
-        first = len(self.values) + 1
-        self._conditions.append(condition.format(*(self._dialect.mark(first + n) for n in range(len(values)))))
-        self.values += values
 
-    def select(self, wanted: Filter) -> None:
-        """Everything that a filter says, but for the numbers of the records."""
-        if wanted.below is not None:
-            text, below = self._dialect.text, wanted.below
-            column, hidden = self._column("subject"), self._dialect.hidden.format("subject")
-            # The slash follows the dot, so this span of the index holds what is wanted and hardly anything else.
-            self.add(f"{column} >= {{}} AND {column} < {{}}", text(below), text(f"{below}/"))
-            start = text(f"{below}.")
-            self.add(f"({hidden} = {{}} OR substr({hidden}, 1, {{}}) = {{}})", text(below), len(start), start)
-        if wanted.subject is not None:
-            self.only("subject", (wanted.subject,))
-        if wanted.stream is not None:
-            self.only("stream", (wanted.stream,))
-        if wanted.kinds is not None:
-            self.only("kind", wanted.kinds)
+def _tell(answers: list[Answer]) -> None:
+    for reply, result in answers:
+        if reply.done():
+            continue
+        if isinstance(result, StoreError):
+            reply.set_exception(_refusal(result))
+        else:
+            reply.set_result(result)
 
-    def only(self, column: str, values: Sequence[str]) -> None:
-        """Where a column has one of these values."""
-        places = ", ".join(["{}"] * len(values)) or "NULL"
-        self.add(f"{self._column(column)} IN ({places})", *map(self._dialect.text, values))
 
-    def _column(self, name: str) -> str:
-        found = self._dialect.hidden.format(name) if self.is_narrow else name
-        self.is_narrow = True
-        return found
+_living: set[Writer[Any]] = set()
+
+
+@atexit.register
+def _finish_at_exit() -> None:
+    """Write the entries without a waiter. A process that ends in order should not lose what only a crash may lose."""
+    for writer in list(_living):
+        reply: Future[Applied] = Future()
+        was_told = writer.is_known_to_fail
+        if writer.unwritten and writer.process == os.getpid() and writer.submit(StoreChange(), reply):
+            try:
+                reply.result(EXIT_SECONDS)
+            except (StoreError, TimeoutError) as problem:
+                # There is no caller left to raise it to, and a traceback would not help the user.
+                if not was_told:
+                    log.error("what was to be remembered last is lost: %s", problem)

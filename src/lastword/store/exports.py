@@ -20,7 +20,7 @@ from lastword.errors import StoreError, Tampered
 from lastword.store.chain import GENESIS, Head, Record, verify
 from lastword.store.contract import PAGE_RECORDS, Store
 from lastword.store.durable import DurableStore
-from lastword.store.writer import Adopted
+from lastword.store.ledger import Adopted
 
 _INVESTIGATE = "compare it with the journal, or with another copy of the export"
 

@@ -18,14 +18,14 @@ from lastword.errors import MayNotForget, Tampered
 from lastword.store.address import PostgresAddress
 from lastword.store.chain import Behind, CurrentRow, Head, Pruned, Record, check_content
 from lastword.store.contract import WRITE, Filter, kinds_of, refuse_if_watched
-from lastword.store.durable import COLUMNS, Conditions, Dialect, DurableStore
+from lastword.store.durable import DurableStore, Writer
 from lastword.store.head_file import PostgresKnownHead, missing
+from lastword.store.ledger import COLUMNS, Conditions, Dialect, StoreChange, joined
 from lastword.store.postgres_connection import PostgresLink
 from lastword.store.postgres_leases import PostgresLeases
 from lastword.store.postgres_ledger import PostgresLedger
 from lastword.store.postgres_schema import examine, grant, prepare
 from lastword.store.private_files import data_folder
-from lastword.store.writer import StoreChange, Writer
 
 _COLUMNS = ", ".join(COLUMNS)
 _LINKS = _COLUMNS.replace("data,", "NULL::bytea,", 1)
@@ -79,7 +79,7 @@ class PostgresStore(DurableStore[PostgresLedger]):
             sql += "s.kind = ANY ($1) AND s.stream = $2"
             values.append(stream.encode())
         rows = sorted(await self._query(sql, values), key=itemgetter(0))
-        return [_record(self._joined(seq, of_kind, of_stream, row)) for _, seq, of_kind, of_stream, *row in rows]
+        return [_record(joined(self._place, seq, of_kind, of_stream, row)) for _, seq, of_kind, of_stream, *row in rows]
 
     async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
         sql = f"SELECT {_LINKS} FROM {self._schema}.records WHERE "

@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 from lastword.errors import Overtaken, StoreError
 from lastword.store.chain import GENESIS, KINDS, NAMED_BY_DATA, Head, Pruned, Record, link, not_held, step
+from lastword.store.ledger import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
 from lastword.store.postgres_connection import (
     FAILED,
     IN_WORDS,
@@ -29,7 +30,6 @@ from lastword.store.postgres_connection import (
     explain,
 )
 from lastword.store.postgres_schema import MIGRATIONS, check_form
-from lastword.store.writer import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
 
 if TYPE_CHECKING:
     from lastword.store.head_file import PostgresKnownHead
@@ -273,7 +273,11 @@ class PostgresLedger:
             found: bool = await connection.fetchval(f"SELECT {self._schema}.has_happened($1)", self._key)
         except IN_WORDS as problem:
             self._drop()
-            raise _Unknown from problem
+            raise InDoubt(
+                "the server was lost while this was written, and it is not known whether it was",
+                place=self.place,
+                hint="look into the journal before you repeat anything",
+            ) from problem
         return found
 
     def _overtaken(self) -> Overtaken:
@@ -283,11 +287,6 @@ class PostgresLedger:
             place=self.place,
             hint="look at how it stands with lastword runs, and start this program again",
         )
-
-
-class _Unknown(InDoubt):
-    words = "the server was lost while this was written, and it is not known whether it was"
-    hint = "look into the journal before you repeat anything"
 
 
 class _Page:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lastword.errors import StoreError, Tampered
 from lastword.store.chain import GENESIS, KINDS, Current, check_content, contradicted
-from lastword.store.durable import RESTORE, WRONG_CONTENTS, load_migrations, of_a_later_version
+from lastword.store.ledger import RESTORE, WRONG_CONTENTS, load_migrations, of_a_later_version
 from lastword.store.postgres_connection import NO_SUCH_TABLE, Connection, InsufficientPrivilege
 
 # Found in pg_locks by whoever wonders what two processes wait for: "LWRD".

@@ -17,7 +17,8 @@ import apsw
 
 from lastword.store.chain import Behind, CurrentRow, Head, Record, check_content, tampered
 from lastword.store.contract import WRITE, Filter, kinds_of, refuse_if_watched
-from lastword.store.durable import COLUMNS, Conditions, Dialect, DurableStore
+from lastword.store.durable import DurableStore, Writer
+from lastword.store.ledger import COLUMNS, Conditions, Dialect, joined
 from lastword.store.private_files import hold, holds_folder
 from lastword.store.sqlite_file import (
     WITH_CONTENTS,
@@ -30,7 +31,6 @@ from lastword.store.sqlite_file import (
     work_out_current,
 )
 from lastword.store.sqlite_ledger import SqliteKnownHead, SqliteLedger, end_of
-from lastword.store.writer import Writer
 
 # As many values as SQLite surely takes in one question, and few enough that the plan is found in no time.
 ASKED_AT_ONCE = 500
@@ -101,7 +101,7 @@ class SqliteStore(DurableStore[SqliteLedger]):
         if stream is not None:
             sql += " AND s.stream = ?"
         rows = sorted(self._query(sql, (*kinds, *(() if stream is None else (stream,)))))
-        return [_record(self._joined(seq, of_kind, of_stream, row)) for _, seq, of_kind, of_stream, *row in rows]
+        return [_record(joined(self._place, seq, of_kind, of_stream, row)) for _, seq, of_kind, of_stream, *row in rows]
 
     async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
         await self._catch_up()

@@ -19,7 +19,7 @@ import apsw
 
 from lastword.errors import StoreError, Tampered
 from lastword.store.chain import KINDS, Current, check_content, contradicted
-from lastword.store.durable import RESTORE, WRONG_CONTENTS, load_migrations, of_a_later_version
+from lastword.store.ledger import RESTORE, WRONG_CONTENTS, load_migrations, of_a_later_version
 from lastword.store.private_files import make_private, sync_names
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).

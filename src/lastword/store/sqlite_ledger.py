@@ -23,8 +23,8 @@ import msgspec
 from lastword.errors import StoreError
 from lastword.store.chain import GENESIS, KINDS, NAMED_BY_DATA, Behind, Head, Pruned, Record, link, not_held, step
 from lastword.store.head_file import HeadFile, missing, start_refused
+from lastword.store.ledger import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
 from lastword.store.sqlite_file import WITH_CURRENT, check_version, connect, explain, form_of, roll_back
-from lastword.store.writer import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
 
 _MARK = "a head is kept beside it"
 _INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -46,18 +46,16 @@ class SqliteLedger:
         self._path = path
         self._place = str(path)
         self._connection: apsw.Connection | None = None
+        self.is_open = False
         self._identity = (0, 0)
         self._known_head = SqliteKnownHead(path)
         self._expected = Head(0, GENESIS)
-
-    @property
-    def is_open(self) -> bool:
-        return self._connection is not None
 
     def open(self) -> apsw.Connection:
         if self._connection is None:
             self._connection = connect(self._path)
             self._identity = _identity(self._place)
+            self.is_open = True
         return self._connection
 
     def close(self) -> None:
@@ -65,6 +63,7 @@ class SqliteLedger:
             with suppress(apsw.Error):
                 self._connection.close()
             self._connection = None
+            self.is_open = False
 
     @property
     def place(self) -> str:
@@ -142,7 +141,11 @@ class SqliteLedger:
         try:
             found = self.open().execute("SELECT digest FROM records WHERE seq = ?", (self._expected.seq,)).get
         except (apsw.Error, StoreError) as problem:
-            raise InDoubt from problem
+            raise InDoubt(
+                "the disk failed while this was written, and it is not known whether it was",
+                place=self._place,
+                hint="check the disk, and look into the journal before you repeat anything",
+            ) from problem
         return bool(found == self._expected.digest)
 
     def _bury(self) -> None:
