@@ -7,8 +7,7 @@ commit. Appended entries, which have no waiter, are written a moment later, or t
 When a transaction fails, its waiters get the error and nothing of theirs was written. Entries without a waiter go
 back to the front of the queue and are tried again, with the next commit or after a second.
 
-A driver says how its ledger is opened and how it is asked (ledger.py). Reading is its own business; nothing is opened
-before the first use.
+A driver says how its ledger is opened (ledger.py), and reads for itself. Nothing is opened before the first use.
 """
 
 from __future__ import annotations
@@ -213,7 +212,6 @@ class Writer(Generic[AnyLedger]):
 
     def append(self, entry: Entry) -> bool:
         """Accept an entry without a waiter. False when the writer has stopped."""
-        job = Job(StoreChange((entry,)))
         with self._work:
             if self._backlog_bytes > MAX_BACKLOG_BYTES:
                 self._room.wait_for(lambda: self._backlog_bytes <= MAX_BACKLOG_BYTES or self._failure or self._closed)
@@ -223,7 +221,7 @@ class Writer(Generic[AnyLedger]):
                 return False
             self._backlog_bytes += _size(entry)
             self.unwritten += 1
-            self._queue.append(job)
+            self._queue.append(Job(StoreChange((entry,))))
             if len(self._queue) == 1:
                 self._work.notify()
             return True
@@ -335,12 +333,12 @@ class Writer(Generic[AnyLedger]):
             for place, (job, result) in enumerate(zip(batch, results, strict=False))
             if job.change.is_irrevocable and isinstance(result, Applied) and result is not TAKEN
         ]
-        if acted_upon:
-            try:
+        try:
+            if acted_upon:
                 self.ledger.keep_head()
-            except StoreError as problem:
-                for place in acted_upon:
-                    results[place] = problem
+        except StoreError as problem:
+            for place in acted_upon:
+                results[place] = problem
         return results
 
     def _finish(self, batch: list[Job], results: list[Applied | StoreError]) -> None:
@@ -360,13 +358,12 @@ class Writer(Generic[AnyLedger]):
     def _fail(self, batch: list[Job], problem: Exception) -> None:
         kept = [job for job in batch if job.reply is None]
         failure = self._in_words(problem)
-        if isinstance(problem, Overtaken) and kept:
-            # They are about what is another's by now, and no later attempt may write them.
-            log.error("what was accepted last (%d) is not written: %s", len(kept), problem)
-            with self._work:
-                self._strike_off(kept)
-            kept = []
         with self._work:
+            if isinstance(problem, Overtaken) and kept:
+                # They are about what is another's by now, and no later attempt may write them.
+                log.error("what was accepted last (%d) is not written: %s", len(kept), problem)
+                self._strike_off(kept)
+                kept = []
             self._queue.extendleft(reversed(kept))
             if isinstance(problem, InDoubt) and not self._doubtful:
                 self._doubtful = len(kept)
@@ -382,11 +379,10 @@ class Writer(Generic[AnyLedger]):
         try:
             last = self.ledger.last_seq()
         except Exception as problem:
-            failure = self._in_words(problem)
             with self._work:
-                answers = [(reply, failure) for reply in self._watchers]
-                self._watchers.clear()
-            _deliver(answers)
+                watchers, self._watchers = self._watchers, {}
+            failure = self._in_words(problem)
+            _deliver((reply, failure) for reply in watchers)
         else:
             if last is not None:
                 self.heard(last)
