@@ -66,7 +66,7 @@ def test_a_door_hands_out_what_it_names_and_loads_it_then(tmp_path: Path):
     (room / "words.py").write_text("seat = 'a seat'\n")
     (room / "__init__.py").write_text(
         "from typing import TYPE_CHECKING\n\nfrom lastword.lazily import open_door\n\n"
-        "if TYPE_CHECKING:\n    from hall import words as words\n    from hall.chairs import Chair as Chair\n"
+        "if TYPE_CHECKING:\n    from hall import words\n    from hall.chairs import Chair\n"
         "else:\n    __getattr__ = open_door(__name__)\n"
     )
     program = (

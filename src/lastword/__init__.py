@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lastword.lazily import open_door
 
 if TYPE_CHECKING:
     from lastword.author import AssistantTool
@@ -37,73 +38,10 @@ if TYPE_CHECKING:
     from lastword.tools.questions import Closed, Declined, Given, ToolQuestion
     from lastword.tools.registry import ToolChanged, tool
     from lastword.wire import NotARequest, ToolRequest, parse_tool_request
+else:  # Loaded on first use, so that `import lastword` costs nothing that a program does not need.
+    __getattr__ = open_door(__name__)
 
 __version__ = "0.4.0.dev0"
-
-# Loaded on first use, so that `import lastword` costs nothing that a program does not need.
-_ROOMS = {
-    "Answered": "call",
-    "Answerer": "consent",
-    "ApprovalRequest": "consent",
-    "Approver": "consent",
-    "Asked": "call",
-    "AssistantTool": "author",
-    "Audio": "tools.content",
-    "Closed": "tools.questions",
-    "Declined": "tools.questions",
-    "DeniedByRule": "call",
-    "Detached": "errors",
-    "File": "tools.content",
-    "Finished": "call",
-    "Given": "tools.questions",
-    "Image": "tools.content",
-    "Journal": "journal",
-    "Kept": "consent",
-    "LastWordError": "errors",
-    "Limits": "call",
-    "Manifest": "tools",
-    "NotARequest": "wire",
-    "Outcome": "consent",
-    "OutcomeUnknown": "errors",
-    "Parameter": "tools",
-    "Policy": "rules",
-    "Preset": "consent",
-    "Preview": "editor",
-    "Printed": "call",
-    "ProjectEditor": "editor",
-    "QuestionAnswered": "call",
-    "QuestionAsked": "call",
-    "Reported": "call",
-    "Run": "runs",
-    "RunFinished": "call",
-    "RunStarted": "call",
-    "ScriptEditorProvider": "editor",
-    "Session": "session",
-    "Started": "call",
-    "StateMetadata": "tools.context",
-    "Text": "tools.content",
-    "Tool": "tools",
-    "ToolChanged": "tools.registry",
-    "ToolContext": "tools",
-    "ToolError": "errors",
-    "ToolQuestion": "tools.questions",
-    "ToolRegistry": "tools",
-    "ToolRequest": "wire",
-    "ToolResult": "tools.content",
-    "Undone": "call",
-    "UserAction": "consent",
-    "check": "runs",
-    "editor_tools": "editor",
-    "open_journal": "journal",
-    "parse_tool_request": "wire",
-    "plan": "runs",
-    "script_grammar": "runs",
-    "script_prompt": "runs",
-    "tool": "tools.registry",
-    "tool_request_grammar": "talk",
-    "tool_request_schema": "talk",
-    "wait_for_answer": "call",
-}
 
 __all__ = [
     "Answered",
@@ -168,15 +106,6 @@ __all__ = [
     "tool_request_schema",
     "wait_for_answer",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    room = _ROOMS.get(name)
-    if room is None:
-        raise AttributeError(f"module 'lastword' has no attribute {name!r}")
-    value = getattr(import_module(f"lastword.{room}"), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:

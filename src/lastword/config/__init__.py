@@ -24,7 +24,7 @@
     args = ["-y", "@modelcontextprotocol/server-filesystem", "."]
 
 A file that was merely found in the current folder may have come with somebody else's project. Of such a file only what
-makes things stricter counts (`editor.private`), until the person has accepted it as it is: `lastword trust`. A file
+makes things stricter counts (`editor.private`), until the person has accepted it is: `lastword trust`. A file
 that was named (`--config`, LASTWORD_CONFIG) is meant, unless a tool named it. An MCP server is neither started nor
 contacted by the word of any file: it is trusted by itself, as it is shown (mcp/).
 
@@ -38,19 +38,16 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.config.loader import FILE as FILE
-    from lastword.config.loader import MCP_NAME as MCP_NAME
-    from lastword.config.loader import READ as READ
-    from lastword.config.loader import check_person as check_person
-    from lastword.config.loader import load as load
-    from lastword.config.loader import trusted as trusted
-    from lastword.config.settings import Config as Config
-    from lastword.config.settings import EditorConfig as EditorConfig
-    from lastword.config.settings import McpConfig as McpConfig
-    from lastword.config.settings import PeopleConfig as PeopleConfig
-    from lastword.config.settings import PresetConfig as PresetConfig
-    from lastword.config.settings import PresetLimits as PresetLimits
-    from lastword.config.settings import ServerConfig as ServerConfig
-    from lastword.config.settings import read_text as read_text
+    from lastword.config.loader import FILE, MCP_NAME, READ, check_person, load, trusted
+    from lastword.config.settings import (
+        Config,
+        EditorConfig,
+        McpConfig,
+        PeopleConfig,
+        PresetConfig,
+        PresetLimits,
+        ServerConfig,
+        read_text,
+    )
 else:
     __getattr__ = open_door(__name__)

@@ -15,24 +15,11 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.hook.agent_tool import agents_tool as agents_tool
-    from lastword.hook.agent_tool import agents_tools as agents_tools
-    from lastword.hook.agents import AGENTS as AGENTS
-    from lastword.hook.agents import CLAUDE as CLAUDE
-    from lastword.hook.agents import SAYS as SAYS
-    from lastword.hook.agents import WORDS as WORDS
-    from lastword.hook.agents import Agent as Agent
-    from lastword.hook.agents import AgentKeys as AgentKeys
-    from lastword.hook.event import FOLDER as FOLDER
-    from lastword.hook.event import Allowed as Allowed
-    from lastword.hook.event import HookInput as HookInput
-    from lastword.hook.gate import main as main
-    from lastword.hook.installation import HookChange as HookChange
-    from lastword.hook.installation import Hooks as Hooks
-    from lastword.hook.installation import InstalledHook as InstalledHook
-    from lastword.hook.installation import is_denial as is_denial
-    from lastword.hook.installation import probe_for as probe_for
-    from lastword.hook.installation import settings_file as settings_file
-    from lastword.hook.question import ask as ask
+    from lastword.hook.agent_tool import agents_tool, agents_tools
+    from lastword.hook.agents import AGENTS, CLAUDE, SAYS, WORDS, Agent, AgentKeys
+    from lastword.hook.event import FOLDER, Allowed, HookInput
+    from lastword.hook.gate import main
+    from lastword.hook.installation import HookChange, Hooks, InstalledHook, is_denial, probe_for, settings_file
+    from lastword.hook.question import ask
 else:
     __getattr__ = open_door(__name__)

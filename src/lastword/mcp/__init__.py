@@ -26,23 +26,13 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.mcp.client_records import connected_clients as connected_clients
-    from lastword.mcp.configured_servers import Inspection as Inspection
-    from lastword.mcp.configured_servers import McpServer as McpServer
-    from lastword.mcp.configured_servers import McpServers as McpServers
-    from lastword.mcp.configured_servers import counted as counted
-    from lastword.mcp.gateway import Gateways as Gateways
-    from lastword.mcp.permission_tool import PermissionServer as PermissionServer
-    from lastword.mcp.secrets import SecretFile as SecretFile
-    from lastword.mcp.secrets import sealing_key as sealing_key
-    from lastword.mcp.secrets import write_private as write_private
-    from lastword.mcp.secrets import write_whole as write_whole
-    from lastword.mcp.server_files import JsonSettings as JsonSettings
-    from lastword.mcp.server_files import ServerEntries as ServerEntries
-    from lastword.mcp.server_files import servers_in as servers_in
-    from lastword.mcp.server_trust import Pins as Pins
-    from lastword.mcp.server_trust import check_server_name as check_server_name
-    from lastword.mcp.server_trust import marked as marked
-    from lastword.mcp.tool_server import ToolServer as ToolServer
+    from lastword.mcp.client_records import connected_clients
+    from lastword.mcp.configured_servers import Inspection, McpServer, McpServers, counted
+    from lastword.mcp.gateway import Gateways
+    from lastword.mcp.permission_tool import PermissionServer
+    from lastword.mcp.secrets import SecretFile, sealing_key, write_private, write_whole
+    from lastword.mcp.server_files import JsonSettings, ServerEntries, servers_in
+    from lastword.mcp.server_trust import Pins, check_server_name, marked
+    from lastword.mcp.tool_server import ToolServer
 else:
     __getattr__ = open_door(__name__)

@@ -24,25 +24,16 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.server.api_types import ErrorBody as ErrorBody
-    from lastword.server.api_types import Refusal as Refusal
-    from lastword.server.app import build_app as build_app
-    from lastword.server.auth import Tokens as Tokens
-    from lastword.server.auth import is_loopback as is_loopback
-    from lastword.server.completion import Completion as Completion
-    from lastword.server.conversations import Conversations as Conversations
-    from lastword.server.conversations import EndedUnused as EndedUnused
-    from lastword.server.http_server import Serving as Serving
-    from lastword.server.middleware import EventStream as EventStream
-    from lastword.server.middleware import Middleware as Middleware
-    from lastword.server.middleware import Stopping as Stopping
-    from lastword.server.middleware import read_body as read_body
-    from lastword.server.model_server import Abilities as Abilities
-    from lastword.server.model_server import ModelNames as ModelNames
-    from lastword.server.model_server import Upstream as Upstream
-    from lastword.server.reply import is_script as is_script
-    from lastword.server.server_limits import ServerLimits as ServerLimits
-    from lastword.server.upstream import ChangingUpstream as ChangingUpstream
-    from lastword.server.upstream import HttpUpstream as HttpUpstream
+    from lastword.server.api_types import ErrorBody, Refusal
+    from lastword.server.app import build_app
+    from lastword.server.auth import Tokens, is_loopback
+    from lastword.server.completion import Completion
+    from lastword.server.conversations import Conversations, EndedUnused
+    from lastword.server.http_server import Serving
+    from lastword.server.middleware import EventStream, Middleware, Stopping, read_body
+    from lastword.server.model_server import Abilities, ModelNames, Upstream
+    from lastword.server.reply import is_script
+    from lastword.server.server_limits import ServerLimits
+    from lastword.server.upstream import ChangingUpstream, HttpUpstream
 else:
     __getattr__ = open_door(__name__)

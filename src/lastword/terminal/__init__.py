@@ -10,22 +10,13 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.terminal.approver import Look as Look
-    from lastword.terminal.card_dialogue import CardDialogue as CardDialogue
-    from lastword.terminal.card_layout import PROMPT as PROMPT
-    from lastword.terminal.chat import TerminalChat as TerminalChat
-    from lastword.terminal.composer import Composer as Composer
-    from lastword.terminal.composer import LineComposer as LineComposer
-    from lastword.terminal.composer import PipeComposer as PipeComposer
-    from lastword.terminal.composer import PlainComposer as PlainComposer
-    from lastword.terminal.progress import Progress as Progress
-    from lastword.terminal.progress import attend as attend
-    from lastword.terminal.progress import terminal_approver as terminal_approver
-    from lastword.terminal.tty import fitted as fitted
-    from lastword.terminal.tty import is_dumb as is_dumb
-    from lastword.terminal.tty import is_interactive as is_interactive
-    from lastword.terminal.tty import settle as settle
-    from lastword.terminal.tty import wrap as wrap
-    from lastword.terminal.window import Window as Window
+    from lastword.terminal.approver import Look
+    from lastword.terminal.card_dialogue import CardDialogue
+    from lastword.terminal.card_layout import PROMPT
+    from lastword.terminal.chat import TerminalChat
+    from lastword.terminal.composer import Composer, LineComposer, PipeComposer, PlainComposer
+    from lastword.terminal.progress import Progress, attend, terminal_approver
+    from lastword.terminal.tty import fitted, is_dumb, is_interactive, settle, wrap
+    from lastword.terminal.window import Window
 else:
     __getattr__ = open_door(__name__)

@@ -28,24 +28,22 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.web.assistant import AssistantSetup as AssistantSetup
-    from lastword.web.call_item import CallItemBuilder as CallItemBuilder
-    from lastword.web.card_view import card_of as card_of
-    from lastword.web.conversation_list import begins_session as begins_session
-    from lastword.web.conversation_list import left_unfinished as left_unfinished
-    from lastword.web.conversation_list import open_last as open_last
-    from lastword.web.history import calls_of as calls_of
-    from lastword.web.model_form import ModelForm as ModelForm
-    from lastword.web.other_sessions import programs_called as programs_called
-    from lastword.web.page import PageApp as PageApp
-    from lastword.web.page import PageSetup as PageSetup
-    from lastword.web.page import open_page as open_page
-    from lastword.web.page_gate import JoinableServer as JoinableServer
-    from lastword.web.page_gate import JoinFile as JoinFile
-    from lastword.web.page_gate import NoBrowser as NoBrowser
-    from lastword.web.page_gate import PageGate as PageGate
-    from lastword.web.page_gate import PageRecord as PageRecord
-    from lastword.web.page_gate import find_joinable as find_joinable
-    from lastword.web.page_gate import open_browser as open_browser
+    from lastword.web.assistant import AssistantSetup
+    from lastword.web.call_item import CallItemBuilder
+    from lastword.web.card_view import card_of
+    from lastword.web.conversation_list import begins_session, left_unfinished, open_last
+    from lastword.web.history import calls_of
+    from lastword.web.model_form import ModelForm
+    from lastword.web.other_sessions import programs_called
+    from lastword.web.page import PageApp, PageSetup, open_page
+    from lastword.web.page_gate import (
+        JoinableServer,
+        JoinFile,
+        NoBrowser,
+        PageGate,
+        PageRecord,
+        find_joinable,
+        open_browser,
+    )
 else:
     __getattr__ = open_door(__name__)
