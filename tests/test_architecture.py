@@ -83,7 +83,6 @@ THIN_MODULES = {"lastword.journal.sessions": "only the door of its room imports 
 PAST_THE_DOOR = {
     "lastword.consent.call",
     "lastword.script.checker",
-    "lastword.talk.model_choice",
 }
 # A room may hand out a vocabulary as a module: the many struct types of a wire format, the sentences for a model.
 VOCABULARIES = {

@@ -11,9 +11,8 @@ from lastword.consent import ApprovalRequest, UserAction
 from lastword.server.history import LEAST_TOKENS, Context
 from lastword.server.model_server import TEMPERATURE, ContextExceeded, exceeded
 from lastword.talk import ApiError, Outgrown, Repairing, Thought
-from lastword.talk.repetition import JUST_DONE
 from lastword.talk.replies import Protocol
-from lastword.talk.turn import NO_WORD
+from lastword.talk.turn import JUST_DONE, NO_WORD
 from lastword.testing.scripted import Fault
 from requirements import requirement
 

@@ -245,8 +245,8 @@ def test_with_nothing_configured_the_rehearsal_model_answers_and_says_so(tmp_pat
     assert (asked["name"], asked["arguments"]) == ("lookup_weather", {"city": "Lisbon"})
     looked = (
         "import sys\n"
-        "from lastword.commands.serve import api, model_choice\n"
-        "api.build_app, model_choice.choose_model, api.Stopping, api.Serving\n"  # Loaded by being asked for.
+        "from lastword.commands.serve import api, talk\n"
+        "api.build_app, talk.choose_model, api.Stopping, api.Serving\n"  # Loaded by being asked for.
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)

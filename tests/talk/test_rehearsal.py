@@ -16,8 +16,7 @@ from lastword.consent import ALLOWED, DENIED
 from lastword.editor import ProjectEditor
 from lastword.server import HttpUpstream, Refusal, build_app
 from lastword.store import MemoryStore
-from lastword.talk.apiclient import Api
-from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.apiclient import Api, InProcessWire, alive
 from lastword.talk.model_choice import KeptModel, choose_model
 from lastword.talk.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
 from lastword.talk.satellite import Satellite

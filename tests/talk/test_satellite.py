@@ -23,10 +23,8 @@ from lastword.runs import signatures
 from lastword.script import BUILTINS, CHARACTERS_PER_TOKEN, TOKEN_BUDGET, example_calls
 from lastword.server import Tokens, build_app
 from lastword.store import MemoryStore
-from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost
+from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire, InProcessWire
 from lastword.talk.feedback import script_result
-from lastword.talk.httpwire import HttpWire
-from lastword.talk.inprocess import InProcessWire
 from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Pieces, Reply, near_script, was_said

@@ -18,26 +18,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 import uvloop
 
 from lastword import server as api
+from lastword import talk
 from lastword.cli import DONE, FAILED, WRONG_USAGE, complain
 from lastword.commands.options import check_flag, config_option, json_option, read_config, store_address
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
-from lastword.lazily import load_later
 from lastword.server import Tokens
 from lastword.store import MemoryStore, Store, open_store
 from lastword.tools.guard import refuse_below
-
-if TYPE_CHECKING:
-    from lastword.talk import model_choice
-else:
-    # What makes tokens, and every command that takes --config, does without a model.
-    model_choice = load_later("lastword.talk.model_choice")
 
 T = TypeVar("T")
 
@@ -84,7 +78,7 @@ def serve(config: Path | None, workers: int, **flags: Any) -> int:
             hint="name one that is: --store sqlite:///FILE or postgresql://…",
         )
     # Loaded once, before there are several: they share it.
-    _ = api.build_app, model_choice.choose_model, api.Stopping
+    _ = api.build_app, talk.choose_model, api.Stopping
     sock = api.Serving.bind(loaded.server.host, loaded.server.port)
     return Workers(sock, partial(_serve_as_worker, loaded)).run(workers)
 
@@ -97,7 +91,7 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
     """Serve until a signal. One of several is given the socket, and ends when nobody is at the other end of a pipe."""
     server = config.server
     persona = config.persona_text()
-    choice = await model_choice.choose_model(config)
+    choice = await talk.choose_model(config)
     store = open_store(store_address(config))
     try:
         await Tokens(store).check_address(server.host)

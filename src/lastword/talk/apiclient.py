@@ -1,24 +1,50 @@
 """The assistant API from a client's side: one turn as a stream, and what the server remembers of a conversation.
 
-The same bytes travel over HTTP and in process: a `Wire` carries a request and brings back a response, and everything
-above it is the same. What does not live here: what a reply asks for (replies.py) and what to do about it
-(satellite.py).
+A `Wire` carries a request and brings back a response, and everything above it is the same. There are two. One goes to
+a URL. The other calls an app in the same process, with the very bytes that HTTP would have carried: `lastword up` and
+`lastword chat` have the server beside them. The boundary stays the protocol: nothing is handed over that could not have
+come through a socket, except that whoever holds the app needs no token for it.
+
+What does not live here: what a reply asks for (replies.py) and what to do about it (satellite.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any, Protocol
-from urllib.parse import quote
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, MutableMapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from lastword.errors import LastWordError
+from lastword import server
+from lastword.errors import ConfigError, LastWordError
+from lastword.lazily import load_later
 from lastword.wire import EventTooLarge, SentEvent, read_events
+
+if TYPE_CHECKING:
+    import aiohttp
+    from starlette import datastructures
+    from starlette.types import ASGIApp
+else:
+    # Each for one of the two ways, and slow to load.
+    aiohttp = load_later("aiohttp")
+    datastructures = load_later("starlette.datastructures")
+
+Message = MutableMapping[str, Any]
 
 # What a reply may hold besides text: more than this is not a chunk of an answer.
 MAX_EVENT_BYTES = 16 * 1024 * 1024
+# Reaching a server on this machine or in the same house. A server that is further away has a network in between.
+CONNECT_SECONDS = 10.0
+# Between two pieces of an answer. The server itself waits three minutes for a slow model, and then says so.
+IDLE_SECONDS = 200.0
+# A body with images in it. It is sent in pieces, so that the loop can do something else in between.
+LARGE_BODY = 2**20
+# Pieces of an answer that wait to be read. The app waits when there are more, as it would for a slow socket.
+MAX_WAITING = 64
 
 
 class ConnectionLost(LastWordError):
@@ -85,40 +111,41 @@ class Api:
 
     async def conversation(self, id: str) -> dict[str, Any] | None:
         """What the server remembers of a conversation; None when it knows none of that id."""
-        async with self._wire.exchange("GET", f"/v1/conversations/{quote(id, safe='')}", None) as response:
-            data = await read_all(response)
-        if response.status == 404:
-            return None
-        if response.status != 200:
-            raise refusal_of(response.status, data)
-        return decode(data)
+        found: dict[str, Any] | None = await self._ask("GET", _path(id))
+        return found
 
     async def rewind(self, id: str, turns: int) -> int:
         """Go back to where there were so many turns; the number of the last turn now."""
-        path, body = f"/v1/conversations/{quote(id, safe='')}/rewind", msgspec.json.encode({"turns": turns})
-        async with self._wire.exchange("POST", path, body) as response:
-            data = await read_all(response)
-        if response.status != 200:
-            raise refusal_of(response.status, data)
-        return int(decode(data)["turns"])
+        found = await self._ask("POST", f"{_path(id)}/rewind", {"turns": turns}, may_be_unknown=False)
+        return int(found["turns"])
 
     async def delete(self, id: str) -> None:
         """Let the server forget a conversation; one that it does not know is forgotten already."""
-        async with self._wire.exchange("DELETE", f"/v1/conversations/{quote(id, safe='')}", None) as response:
-            data = await read_all(response)
-        if response.status not in (200, 404):
-            raise refusal_of(response.status, data)
+        await self._ask("DELETE", _path(id))
 
     async def models(self) -> list[str]:
         """The names that a request may use; the first is the configured one."""
-        async with self._wire.exchange("GET", "/v1/models", None) as response:
-            data = await read_all(response)
+        found = await self._ask("GET", "/v1/models", may_be_unknown=False)
+        return [str(entry["id"]) for entry in found["data"]]
+
+    async def _ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, *, may_be_unknown: bool = True
+    ) -> Any:
+        data = None if body is None else msgspec.json.encode(body)
+        async with self._wire.exchange(method, path, data) as response:
+            answer = await read_all(response)
+        if response.status == 404 and may_be_unknown:
+            return None
         if response.status != 200:
-            raise refusal_of(response.status, data)
-        return [str(entry["id"]) for entry in decode(data)["data"]]
+            raise refusal_of(response.status, answer)
+        return decode(answer)
 
     async def close(self) -> None:
         await self._wire.close()
+
+
+def _path(id: str) -> str:
+    return f"/v1/conversations/{quote(id, safe='')}"
 
 
 async def read_all(response: Response) -> bytes:
@@ -175,3 +202,160 @@ def may_pass(problem: LastWordError) -> bool:
 
 # Failures that the next attempt would only repeat, and pay for.
 _LASTING = ("no_model", "too_large")
+
+
+class HttpWire:
+    """The server at a URL."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{url!r} is not the address of a server", hint="write it like http://127.0.0.1:8811")
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._token = token
+        self._session: aiohttp.ClientSession | None = None
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[_HttpResponse]:
+        sent = {"Content-Type": "application/json", **(headers or {})} if body is not None else dict(headers or {})
+        try:
+            # A redirect could carry the token to another host.
+            data = body if body is None or len(body) < LARGE_BODY else BytesIO(body)
+            request = self._open().request(method, self.url + path, data=data, headers=sent, allow_redirects=False)
+            async with request as response:
+                yield _HttpResponse(response)
+        except (TimeoutError, aiohttp.ClientError, OSError) as problem:
+            raise ConnectionLost(
+                f"{self.url} does not answer ({type(problem).__name__})", hint="is the server running?"
+            ) from None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {"User-Agent": "lastword"}
+            if self._token:
+                headers["Authorization"] = f"Bearer {self._token}"
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=IDLE_SECONDS)
+            self._session = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        return self._session
+
+
+class _HttpResponse:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        while piece := await self._response.content.readany():
+            yield piece
+
+
+class InProcessWire:
+    """The way to an app object."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[_InProcessResponse]:
+        call = _Call(body or b"")
+        path, _, query = path.partition("?")
+        more = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), *more],
+            server.Tokens.INSIDE: True,
+        }
+        running = asyncio.ensure_future(call.run(self._app, scope))
+        try:
+            first = await call.sent.get()
+            if first is None:
+                raise ConnectionLost("the server inside this program broke off")
+            yield _InProcessResponse(first["status"], datastructures.Headers(raw=list(first.get("headers", ()))), call)
+        finally:
+            await call.hang_up(running)
+
+    async def close(self) -> None:
+        """There is nothing to let go of: the app belongs to whoever made it."""
+
+
+class _Call:
+    """One request as the app sees it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+        self.sent: asyncio.Queue[Message | None] = asyncio.Queue(MAX_WAITING)
+        self._gone = asyncio.Event()
+
+    async def run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
+        try:
+            await app(scope, self._receive, self._send)
+        finally:
+            await self._send(None)
+
+    async def hang_up(self, running: asyncio.Future[None]) -> None:
+        """Tell the app that nobody reads any more, as a socket would tell it, and let it clean up."""
+        self._gone.set()
+        while not self.sent.empty():  # An app that waits for room goes on, and what it sends from now on is dropped.
+            self.sent.get_nowait()
+        await asyncio.wait({running})
+
+    async def _receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message | None) -> None:
+        if not self._gone.is_set():
+            await self.sent.put(message)
+
+
+class _InProcessResponse:
+    def __init__(self, status: int, headers: Mapping[str, str], call: _Call) -> None:
+        self.status = status
+        self.headers = headers
+        self._call = call
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        while (message := await self._call.sent.get()) is not None:
+            if message.get("body"):
+                yield message["body"]
+            if not message.get("more_body", False):
+                return
+        raise ConnectionLost("the server inside this program broke off in the middle of its answer")
+
+
+@asynccontextmanager
+async def alive(app: ASGIApp) -> AsyncIterator[None]:
+    """Start the app and stop it afterwards, as a server would. Not for an app that is being served besides."""
+    inbox: asyncio.Queue[Message] = asyncio.Queue()
+    outbox: asyncio.Queue[Message] = asyncio.Queue()
+    running = asyncio.ensure_future(app({"type": "lifespan", "asgi": {"version": "3.0"}}, inbox.get, outbox.put))
+    inbox.put_nowait({"type": "lifespan.startup"})
+    answer = await outbox.get()
+    if answer["type"] != "lifespan.startup.complete":
+        await running
+    try:
+        yield
+    finally:
+        inbox.put_nowait({"type": "lifespan.shutdown"})
+        await running

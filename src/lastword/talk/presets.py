@@ -1,21 +1,24 @@
 """What a preset's name stands for: model, persona, auto-approval, protocol, bounds.
 
-What does not live here: the two keys of auto-approval (consent/call.py) and reading `lastword.toml` (config.py).
+What does not live here: the two keys of auto-approval (consent/call.py) and reading `lastword.toml` (config).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lastword.config import PresetConfig, PresetLimits, read_text
 from lastword.consent import Preset
 from lastword.errors import ConfigError, did_you_mean
-from lastword.talk.feedback import Images
-from lastword.talk.replies import Protocol
 from lastword.talk.satellite import CONFIGURED, Constrain, Satellite
 from lastword.talk.turn import Bounds
+
+if TYPE_CHECKING:
+    from lastword.talk.feedback import Images
+    from lastword.talk.replies import Protocol
 
 DEFAULT = "default"
 

@@ -9,7 +9,7 @@ is sent it is on disk. Whether it arrived is asked of the server, which remember
 it has, with what we sent in it, is not sent again. After an interruption the loop looks at both memories and goes on.
 
 What does not live here: the protocol's words (replies.py, feedback.py, toolprompt.py), what a turn may use up
-(bounds.py), the wire (apiclient.py), and any screen.
+(turn.py), the wire (apiclient.py), and any screen.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from lastword.talk import feedback, turn
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost, may_pass
 from lastword.talk.constraint import constraint
 from lastword.talk.feedback import Images, Pictures
-from lastword.talk.repetition import WENT_BACK, Repetition
 from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, spoken_in, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
-from lastword.talk.turn import Heard, Said
+from lastword.talk.turn import WENT_BACK, Heard, Repetition, Said
 
 if TYPE_CHECKING:
     from lastword.consent import Outcome

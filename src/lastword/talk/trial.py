@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword.errors import LastWordError
-from lastword.server import Refusal, Upstream, build_app
+from lastword.server import Refusal, build_app
 from lastword.session import Session
 from lastword.store import MemoryStore
-from lastword.talk.apiclient import Api
-from lastword.talk.inprocess import InProcessWire
-from lastword.talk.replies import Protocol
+from lastword.talk.apiclient import Api, InProcessWire
 from lastword.talk.satellite import Satellite
 from lastword.talk.turn import Bounds
 from lastword.tools import ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.server import Upstream
+    from lastword.talk.replies import Protocol
 
 QUESTION = "What time is it in Lisbon? Use the tool."
 # One reply of a large model on a small machine, to a question that needs a line.
