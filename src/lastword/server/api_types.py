@@ -327,17 +327,12 @@ def seconds(at: int) -> int:
     return at // 1_000_000
 
 
-TYPES = {
-    400: "invalid_request_error",
+TYPES = {  # Of every other status: invalid_request_error.
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
-    405: "invalid_request_error",
     408: "timeout_error",
     409: "conflict_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    421: "invalid_request_error",
     429: "rate_limit_error",
     500: "server_error",
     502: "upstream_error",
@@ -388,7 +383,7 @@ class Refusal(LastWordError):
 
     def body(self) -> ErrorBody:
         """As it goes over the wire."""
-        return ErrorBody(ErrorDetail(str(self), TYPES[self.status], self.code, self.param))
+        return ErrorBody(ErrorDetail(str(self), TYPES.get(self.status, "invalid_request_error"), self.code, self.param))
 
 
 class ClientGone(LastWordError):

@@ -55,10 +55,15 @@ class Serving(uvicorn.Server):
     """A server that tells its clients when it stops."""
 
     def __init__(self, app: ASGIApp, stopping: Stopping, limits: ServerLimits, sock: socket.socket) -> None:
+
+        class Connection(LimitedConnection):
+            pass
+
+        Connection.limits, Connection.others = limits, OpenConnections(limits)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_protocol(limits),
+                http=Connection,
                 loop="uvloop",
                 ws="none",
                 lifespan="on",
@@ -141,120 +146,120 @@ class Serving(uvicorn.Server):
             telling.cancel()
 
 
-def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
-    """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers."""
-    open_connections = OpenConnections(limits)
+class LimitedConnection(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers and bodies."""
 
-    class Limited(HttpToolsProtocol):
-        def __init__(
-            self,
-            config: uvicorn.Config,
-            server_state: ServerState,
-            app_state: dict[str, Any],
-            _loop: asyncio.AbstractEventLoop | None = None,
-        ) -> None:
-            super().__init__(config, server_state, app_state, _loop)
-            self._header_timer: TimerHandle | None = None
-            self._body_timer: TimerHandle | None = None
-            self._header_bytes = 0
-            self._in_headers = True
-            self.address = ""
-            self.since = self.loop.time()
+    limits: ServerLimits
+    others: OpenConnections
+    """Given by each server to a class of its own: uvicorn makes the connections."""
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-            super().connection_made(transport)
-            self.address = network_of(self.client[0]) if self.client else ""
-            if (full := open_connections.admit(self)) is not None:
-                self._refuse(503, "too_many_connections", full)
-            else:
-                self._start_timer()
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._header_timer: TimerHandle | None = None
+        self._body_timer: TimerHandle | None = None
+        self._header_bytes = 0
+        self._in_headers = True
+        self.address = ""
+        self.since = self.loop.time()
 
-        def rank(self) -> int | None:
-            if self.cycle is not None and not self.cycle.response_complete:
-                return 1 if self.cycle.more_body else None
-            return 1 if self._header_bytes or not self._in_headers else 0
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self.address = network_of(self.client[0]) if self.client else ""
+        if (full := self.others.admit(self)) is not None:
+            self._refuse(503, "too_many_connections", full)
+        else:
+            self._start_timer()
 
-        def show_out(self) -> None:
-            self.transport.close()
+    def rank(self) -> int | None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            return 1 if self.cycle.more_body else None
+        return 1 if self._header_bytes or not self._in_headers else 0
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            open_connections.forget(self)
-            self._stop_timer()
-            self._stop_body_timer()
-            super().connection_lost(exc)
+    def show_out(self) -> None:
+        self.transport.close()
 
-        def data_received(self, data: bytes) -> None:
-            if self.transport.is_closing():
-                return
-            if self._in_headers:
-                self._header_bytes += len(data)
-            super().data_received(data)
-            # Only what is still unfinished counts: most requests come whole, in one packet.
-            if not self._in_headers:
-                if self._body_timer is None:
-                    self._body_timer = self.loop.call_later(limits.body_seconds, self._body_too_slow)
-            elif self._header_bytes > limits.header_bytes:
-                self._refuse(431, "headers_too_large", f"the headers are larger than {limits.header_bytes} bytes")
-            elif self._header_bytes and self._header_timer is None:
-                self._start_timer()
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.others.forget(self)
+        self._stop_timer()
+        self._stop_body_timer()
+        super().connection_lost(exc)
 
-        def on_headers_complete(self) -> None:
-            self._stop_timer()
-            self._in_headers = False
-            if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > limits.header_bytes:
-                self._refuse(431, "headers_too_large", f"the headers are larger than {limits.header_bytes} bytes")
-                return
-            super().on_headers_complete()
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._in_headers:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        # Only what is still unfinished counts: most requests come whole, in one packet.
+        if not self._in_headers:
+            if self._body_timer is None:
+                self._body_timer = self.loop.call_later(self.limits.body_seconds, self._body_too_slow)
+        elif self._header_bytes > self.limits.header_bytes:
+            self._refuse(431, "headers_too_large", f"the headers are larger than {self.limits.header_bytes} bytes")
+        elif self._header_bytes and self._header_timer is None:
+            self._start_timer()
 
-        def on_message_complete(self) -> None:
-            self._in_headers = True
-            self._header_bytes = 0
-            self._stop_body_timer()
-            super().on_message_complete()
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        self._in_headers = False
+        if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > self.limits.header_bytes:
+            self._refuse(431, "headers_too_large", f"the headers are larger than {self.limits.header_bytes} bytes")
+            return
+        super().on_headers_complete()
 
-        def on_response_complete(self) -> None:
-            self.since = self.loop.time()
-            super().on_response_complete()
+    def on_message_complete(self) -> None:
+        self._in_headers = True
+        self._header_bytes = 0
+        self._stop_body_timer()
+        super().on_message_complete()
 
-        def _start_timer(self) -> None:
-            self._header_timer = self.loop.call_later(limits.header_seconds, self._too_slow)
+    def on_response_complete(self) -> None:
+        self.since = self.loop.time()
+        super().on_response_complete()
 
-        def _stop_timer(self) -> None:
-            if self._header_timer is not None:
-                self._header_timer.cancel()
-                self._header_timer = None
+    def _start_timer(self) -> None:
+        self._header_timer = self.loop.call_later(self.limits.header_seconds, self._too_slow)
 
-        def _too_slow(self) -> None:
+    def _stop_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
             self._header_timer = None
-            self._refuse(408, "headers_too_slow", f"the headers took longer than {limits.header_seconds:g} seconds")
 
-        def _stop_body_timer(self) -> None:
-            if self._body_timer is not None:
-                self._body_timer.cancel()
-                self._body_timer = None
+    def _too_slow(self) -> None:
+        self._header_timer = None
+        self._refuse(408, "headers_too_slow", f"the headers took longer than {self.limits.header_seconds:g} seconds")
 
-        def _body_too_slow(self) -> None:
+    def _stop_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
             self._body_timer = None
-            if self.cycle is None or not self.cycle.response_started:
-                words = f"the body did not arrive within {limits.body_seconds:g} seconds"
-                self._refuse(408, "body_too_slow", words)
-            else:
-                # An answer was given without waiting for the rest.
-                self.transport.close()
 
-        def _refuse(self, status: int, code: str, words: str) -> None:
-            self._stop_timer()
-            if self.transport.is_closing():
-                return
-            body = b'{"error":{"message":"%b","type":"invalid_request_error","code":"%b","param":null}}' % (
-                words.encode(),
-                code.encode(),
-            )
-            head = b"HTTP/1.1 %d \r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-            self.transport.write(head % (status, len(body)) + body)
+    def _body_too_slow(self) -> None:
+        self._body_timer = None
+        if self.cycle is None or not self.cycle.response_started:
+            words = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
+            self._refuse(408, "body_too_slow", words)
+        else:
+            # An answer was given without waiting for the rest.
             self.transport.close()
 
-    return Limited
+    def _refuse(self, status: int, code: str, words: str) -> None:
+        self._stop_timer()
+        if self.transport.is_closing():
+            return
+        body = b'{"error":{"message":"%b","type":"invalid_request_error","code":"%b","param":null}}' % (
+            words.encode(),
+            code.encode(),
+        )
+        head = b"HTTP/1.1 %d \r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % (status, len(body)) + body)
+        self.transport.close()
 
 
 class Holder(Protocol):

@@ -102,13 +102,9 @@ def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[P
     """What an assistant message that a client sent asks for."""
     if message.tool_calls:
         return [pending_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls]
-    text = text_of(message.content)
-    found = parse_tool_request(text)
-    if isinstance(found, ToolRequest):
-        return [PendingRequest(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
-    if protocol == "script" and is_script(text):
-        return [PendingRequest(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
-    return []
+    # Whatever the protocol is now: a request in a text was one when it was read first.
+    read_as: ToolProtocol = "script" if protocol == "script" else "json"
+    return read_reply({"content": text_of(message.content)}, read_as, 0, stateless=True).pending
 
 
 def pending_call(id: str, name: str, arguments: str, created: int = 0) -> PendingRequest:

@@ -115,16 +115,17 @@ def take_in(
             else:
                 del open_requests[found.id]
                 answered.append(found.id)
-                results.append(
-                    ChatMessage(
-                        "tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native
-                    )
-                )
+                results.append(_result(message, found))
     if not users and not results:
         fact = "the request holds neither a user message nor a result that is waited for"
         hint = _name_ignored(ignored) or "send a message with the role user"
         raise Refusal(409, "nothing_new", fact, param="messages", hint=hint)
     return Intake(satellite_prompt(request, limits), results, users, answered, ignored)
+
+
+def _result(message: ToolResultMessage | ToolMessage, asked: PendingRequest) -> ChatMessage:
+    content = text_of(message.content)
+    return ChatMessage("tool_result", content, name=asked.name, id=asked.id, native=asked.native)
 
 
 def take_in_history(request: ChatRequest, raw: list[dict[str, Any]], limits: ServerLimits) -> Intake:
@@ -216,14 +217,7 @@ def as_they_are(
                 continue
             del open_requests[found.id]
             answered.append(found.id)
-            if isinstance(message, ToolMessage) and found.native:
-                kept.append(original)
-            else:
-                kept.append(
-                    ChatMessage(
-                        "tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native
-                    )
-                )
+            kept.append(original if isinstance(message, ToolMessage) and found.native else _result(message, found))
             continue
         if isinstance(message, AssistantMessage):
             open_requests = {entry.id: entry for entry in asked_by(message, request.tool_protocol)}
