@@ -24,7 +24,9 @@ interrupted. `--json` prints JSON where a program might read. Errors go to stand
 
 def generate() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *_told(cli.lastword, click.Context(cli.lastword, info_name="lastword"))]).rstrip() + "\n"
+    # Made as the command line makes it: a command keeps the help option of the first context that asks for it.
+    context = cli.lastword.make_context("lastword", [], resilient_parsing=True)
+    return "\n".join([HEAD, *_told(cli.lastword, context)]).rstrip() + "\n"
 
 
 def _told(command: click.Command, context: click.Context) -> Iterator[str]:

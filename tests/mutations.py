@@ -335,7 +335,7 @@ MUTANTS = [
     ),
     Mutant(
         "consent: a call in doubt runs again by one command",
-        "commands/runs.py",
+        "commands/calls.py",
         'if decision == "again" and not await _is_again_meant(journal, call_id, digest):',
         "if False:",
         "tests/commands/test_memory_commands.py -k run_again_or_given_up",
@@ -517,14 +517,14 @@ MUTANTS = [
     ),
     Mutant(
         "buttons: a new tool that is trusted",
-        "commands/tools.py",
+        "commands/workbench.py",
         "    if not is_below():\n",
         "    if True:\n",
         "tests/attack/test_pressing_our_buttons.py -k new_tool",
     ),
     Mutant(
         "buttons: --auto-approve",
-        "commands/options.py",
+        "commands/invocation.py",
         "        refuse_below(AUTO_APPROVE, hint=NOT_BY_ITSELF)\n",
         "        pass\n",
         "tests/attack/test_pressing_our_buttons.py -k by_auto_approve",
@@ -538,14 +538,14 @@ MUTANTS = [
     ),
     Mutant(
         "buttons: a client that answers itself",
-        "commands/mcp_serve.py",
+        "commands/agents.py",
         '    if approve == "client":\n',
         "    if False:\n",
         "tests/mcp_both_ways/test_serve_command.py -k answer_itself",
     ),
     Mutant(
         "buttons: an agent that is a client is refused",
-        "commands/mcp_serve.py",
+        "commands/agents.py",
         "refuse_below(BY_CLIENT, agents=False, hint=BY_PERSON)",
         "refuse_below(BY_CLIENT, hint=BY_PERSON)",
         "tests/mcp_both_ways/test_serve_command.py -k own_dialogue",

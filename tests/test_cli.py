@@ -220,7 +220,7 @@ def test_ctrl_c_outside_of_a_call_is_130(is_asking: bool, says, monkeypatch: pyt
         click.confirm("Is it so")
 
     monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
-    monkeypatch.setattr("lastword.commands.tools.Toolbox.find", ask if is_asking else interrupt)
+    monkeypatch.setattr("lastword.commands.workbench.Toolbox.find", ask if is_asking else interrupt)
     assert says(["tools"], 130).err == "\nInterrupted.\n"
 
 

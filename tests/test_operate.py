@@ -13,8 +13,8 @@ import click
 import pytest
 import yaml
 
+from lastword.commands.invocation import people_of
 from lastword.commands.journal import grant
-from lastword.commands.options import people_of
 from lastword.commands.serve import serve, token
 from lastword.config import Config, load
 from lastword.server import ServerLimits

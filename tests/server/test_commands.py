@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lastword.cli import run
-from lastword.commands.options import data_file
+from lastword.commands.invocation import data_file
 from lastword.server import HttpUpstream
 from lastword.talk import KeptModel, keep_model
 from lastword.testing.scripted import Fault, Pause, ScriptedModel

@@ -1,4 +1,4 @@
-"""What waits for a person, on the command line: `lastword approvals`, `answer` and `stop`.
+"""What waits for a person, on the command line: `lastword approvals`, `answer`, `stop` and `grants`.
 
 Cards and the questions of running tools wait side by side. One answer counts, from whichever terminal it comes.
 """
@@ -13,22 +13,38 @@ import click
 import msgspec
 
 from lastword.call import Stopped, stop
-from lastword.card import entry_of, read_arguments
-from lastword.cli import DONE, FAILED, NOT_ALLOWED, complain
-from lastword.commands.options import (
+from lastword.card import entry_of, read_arguments, responses
+from lastword.commands.invocation import (
+    DONE,
+    FAILED,
+    NOT_ALLOWED,
+    WHO,
+    check_seen,
+    complain,
+    is_meant,
     json_option,
+    one_of,
     plain_option,
     print_json,
     store_option,
     with_journal,
     with_own_journal,
 )
-from lastword.commands.person import WHO, check_seen, is_meant, one_of
 from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
-from lastword.rules import GrantChoice, SeenStep, answer_elsewhere, folder_elsewhere, granted_words, revoke_all, step_of
+from lastword.rules import (
+    GrantChoice,
+    SeenStep,
+    answer_elsewhere,
+    folder_elsewhere,
+    granted_words,
+    listed_grants,
+    revoke,
+    revoke_all,
+    step_of,
+)
 from lastword.terminal import terminal_approver
 from lastword.tools import QuestionAnswer, questions
 from lastword.tools.guard import is_below
@@ -275,3 +291,63 @@ def stop_command(store: str | None, as_json: bool) -> int:
         for line in stopped.words():
             click.echo(line)
     return DONE if stopped.is_complete else FAILED
+
+
+@click.group(invoke_without_command=True)
+@store_option
+@json_option
+@click.pass_context
+def grants(context: click.Context, store: str | None, as_json: bool) -> int:
+    """List what you have allowed from cards for calls like it, and how much of it is left."""
+    if context.invoked_subcommand is not None:
+        context.obj = store
+        return DONE
+    return _list(store, as_json)
+
+
+@grants.command("list", short_help="The same as without a word.")
+@store_option
+@json_option
+def list_command(store: str | None, as_json: bool) -> int:
+    """List what you have allowed from cards, and how much of it is left."""
+    return _list(store, as_json)
+
+
+@grants.command("revoke", short_help="Take one back, or all of them.")
+@click.argument("grant_id", required=False)
+@click.option("--all", "everything", is_flag=True, help="Take all of them back.")
+@store_option
+def revoke_command(grant_id: str | None, everything: bool, store: str | None) -> int:
+    """Take a grant back. A call that it has started goes on; no other starts by it."""
+    if (grant_id is None) != everything:
+        raise click.UsageError("name a grant, or say --all")
+
+    async def take_back(journal: Journal) -> list[tuple[str, bool]]:
+        ids = [one.grant.id for one in await listed_grants(journal)] if everything else [str(grant_id)]
+        return [(id, await revoke(journal, id, WHO)) for id in ids]
+
+    done = with_own_journal(store, "lastword grants revoke", take_back)
+    for id, is_taken in done:
+        click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
+    if not done:
+        click.echo(responses.NO_GRANTS)
+    return DONE if all(is_taken for _, is_taken in done) else FAILED
+
+
+def _list(store: str | None, as_json: bool) -> int:
+    found = with_journal(store, listed_grants)
+    if as_json:
+        print_json(
+            [
+                msgspec.to_builtins(one.grant)
+                | {"used": one.used, "totals": {n: str(total) for n, total in one.totals.items()}, "over": one.over}
+                for one in found
+            ]
+        )
+        return DONE
+    for one in found:
+        click.echo(f"{one.grant.id}  {one.what}")
+        click.echo(f"  {one.whose}, {f'over: {one.over}' if one.over else one.how_long}; {one.left}")
+    if not found:
+        click.echo(responses.NO_GRANTS)
+    return DONE

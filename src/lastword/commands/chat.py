@@ -9,26 +9,25 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import click
 
 from lastword.call import wait_for_answer
-from lastword.cli import DONE, complain
-from lastword.commands.conversation import ChatOptions, Seat, Setup, assistant_api, conversation_options, find_here
-from lastword.commands.options import (
-    data_file,
-    people_of,
-)
+from lastword.commands.invocation import DONE, complain, data_file, people_of
+from lastword.commands.local_session import ChatOptions, Seat, Setup, conversation_options, find_here
 from lastword.errors import LastWordError
 from lastword.journal import attending
 from lastword.server import (
+    ChangingUpstream,
     HttpUpstream,
     Serving,
+    Stopping,
+    build_app,
     is_loopback,
 )
 from lastword.talk import (
@@ -39,7 +38,9 @@ from lastword.talk import (
     KeptModel,
     ModelChoice,
     alive,
+    choose_model,
     find_preset,
+    read_kept_model,
     resolve_presets,
     usual_protocol,
 )
@@ -65,6 +66,8 @@ from lastword.web import (
 )
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from lastword.session import Session
     from lastword.store import Store
 
@@ -146,6 +149,35 @@ async def _chat_elsewhere(setup: Setup, url: str) -> None:
 async def _chat_here(setup: Setup) -> None:
     async with assistant_api(setup, log=None) as (app, store, choice, *_), alive(app):
         await setup.talk(InProcessWire(app), store, choice, choice.words)
+
+
+@asynccontextmanager
+async def assistant_api(
+    setup: Setup, *, log: Any
+) -> AsyncIterator[tuple[ASGIApp, Store, ModelChoice, Stopping, ChangingUpstream]]:
+    """The assistant API in this process, over the person's own store."""
+    config = setup.config
+    async with AsyncExitStack() as after:
+        choice = await choose_model(config, kept=read_kept_model(data_file("model.json")))
+        store = setup.open_store()
+        after.push_async_callback(store.close)
+        stopping, models = Stopping(), ChangingUpstream(choice.upstream)
+        app = build_app(
+            store,
+            models,
+            model=config.server.model or choice.model,
+            persona=config.persona_text(),
+            is_reasoning=config.server.reasoning,
+            limits=config.server.limits,
+            hosts=config.server.hosts,
+            origins=config.server.origins,
+            log=log or (lambda line: None),
+            stopping=stopping,
+            # Any account of this machine reaches a port on it, and the conversation is this person's alone.
+            open_to_machine=False,
+            retention_days=config.server.retention_days,
+        )
+        yield app, store, choice, stopping, models
 
 
 def check_alone(others: Mapping[str, object]) -> None:

@@ -11,8 +11,15 @@ from pathlib import Path
 import click
 import uvloop
 
-from lastword.cli import DONE, FAILED
-from lastword.commands.options import config_option, data_file, json_option, laid_aside_words, store_address
+from lastword.commands.invocation import (
+    DONE,
+    FAILED,
+    config_option,
+    data_file,
+    json_option,
+    laid_aside_words,
+    store_address,
+)
 from lastword.commands.serve import WITHOUT_TOKENS, store_option
 from lastword.config import Config, load
 from lastword.display import visible

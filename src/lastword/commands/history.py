@@ -1,4 +1,4 @@
-"""What happened, on the command line: `lastword show`, `calls`, `sessions` and `undo`."""
+"""What happened, on the command line: `lastword show`, `calls`, `sessions`, `runs` and `undo`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import msgspec
 
 from lastword.call import Undone, take_back
 from lastword.card import summary_of
-from lastword.cli import DONE, FAILED
-from lastword.commands.options import (
+from lastword.commands.invocation import (
+    DONE,
+    FAILED,
     json_option,
     print_json,
     say,
@@ -133,6 +134,58 @@ def sessions(last: int, store: str | None, as_json: bool) -> int:
     else:
         click.echo("No session has called anything yet.")
     return DONE
+
+
+@click.command()
+@store_option
+@json_option
+def runs(store: str | None, as_json: bool) -> int:
+    """List the scripts that were carried out, newest first, and calls by themselves that are in doubt."""
+    found = with_journal(store, _read_runs)
+    if as_json:
+        print_json(found)
+        return DONE
+    for facts in found:
+        say(f"{facts['run_id']}  {facts['began']}  {facts['status']:11}  {facts['name'] or 'a script'}")
+    if not found:
+        click.echo("No script was carried out yet. lastword run FILE.nuwa does.")
+    elif any(facts["status"] in ("in doubt", "interrupted", "waiting") for facts in found):
+        click.echo("lastword resume ID goes on with one that has not ended; lastword show ID says how it stands.")
+    known = {facts["run_id"] for facts in found}
+    alone = [life for life in with_journal(store, Journal.in_doubt) if life.call_id.rpartition(".")[0] not in known]
+    for life in alone:
+        assert life.started is not None
+        say(f"{life.call_id}  in doubt: a call of {life.started['tool']}, and nobody knows how it ended")
+    if alone:
+        click.echo("lastword show ID tells what is known of one; lastword resolve ID decides about it.")
+    return DONE
+
+
+async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
+    ended = {r.subject: data_of(r).get("status", "pruned") for r in await journal.store.read(kind="run_finished")}
+    doubtful = {life.call_id.rpartition(".")[0] for life in await journal.in_doubt()}
+    waiting, damaged = await journal.questions(everybodys=True)
+    asked = {id.rpartition(".")[0] for id in (*damaged, *(facts["call_id"] for facts in waiting))}
+
+    def status(run_id: str) -> str:
+        if run_id in ended:
+            return str(ended[run_id])
+        if run_id in doubtful:
+            return "in doubt"
+        if run_id in asked:
+            return "waiting"
+        return "running" if journal.store.is_held(f"run:{run_id}") else "interrupted"
+
+    return [
+        {
+            "run_id": record.subject,
+            "session_id": record.stream,
+            "name": data_of(record).get("name"),
+            "began": _time(record),
+            "status": status(record.subject),
+        }
+        for record in reversed(await journal.store.read(kind="run_started"))
+    ]
 
 
 async def _read_calls(journal: Journal, session_id: str | None, last: int) -> list[dict[str, Any]]:

@@ -12,9 +12,17 @@ import click
 
 from lastword import store as stores
 from lastword import values
-from lastword.cli import DONE, NOT_ALLOWED
-from lastword.commands.options import check_flag, json_option, print_json, store_option, with_journal, with_own_journal
-from lastword.commands.person import agreed
+from lastword.commands.invocation import (
+    DONE,
+    NOT_ALLOWED,
+    agreed,
+    check_flag,
+    json_option,
+    print_json,
+    store_option,
+    with_journal,
+    with_own_journal,
+)
 from lastword.consent import size_in_words
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean

@@ -1,38 +1,68 @@
-"""A session for as long as one command needs it: its project, its rules, and who answers its cards."""
+"""A session for as long as one command needs it: its project, its rules, and who answers its cards.
+
+A conversation (`lastword chat`, `edit` and `up`) has a model and a terminal too. It is kept by the page (web/), and the
+terminal is a window on it that uses the page's API: in the same process, or in that of a `lastword up` that runs
+already.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shlex
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from lastword import terminal
 from lastword.call import Asked, Event, QuestionAsked, wait_for_answer
-from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
-from lastword.commands.options import (
+from lastword.commands.invocation import (
     AUTO_APPROVE,
     NOT_BY_ITSELF,
+    Misused,
+    ask_trust,
+    complain,
+    config_option,
     data_file,
+    people_of,
+    plain_option,
     read_config,
     remembering,
+    store_address,
+    store_option,
+    tools_option,
 )
-from lastword.commands.person import ask_trust
 from lastword.config import Config, load
-from lastword.consent import Approver, Kind, Outcome, Preset
+from lastword.consent import Approver, Preset
 from lastword.display import visible
 from lastword.editor import Privacy, ProjectEditor, editor_tools
-from lastword.errors import ConfigError, EditError
-from lastword.journal import Journal, Life, cut
+from lastword.errors import ConfigError, EditError, SessionError
+from lastword.journal import Journal, cut
+from lastword.lazily import load_later
+from lastword.mcp import McpServers
 from lastword.rules import Policy, load_policy, places_for
 from lastword.session import Session
-from lastword.store import SqliteStore, StoreAddress, open_store
-from lastword.terminal import fitted
+from lastword.store import SqliteStore, Store, StoreAddress, open_store
 from lastword.tools import Toolbox, ToolRegistry
 from lastword.tools.guard import given_above, is_below, is_in_folder_above, refuse_below
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from starlette import responses
+
+    from lastword import talk, web
+    from lastword.talk import ModelChoice, Wire
+else:
+    # For conversations alone.
+    responses, talk, web = map(load_later, ("starlette.responses", "lastword.talk", "lastword.web"))
 
 STORE = "LASTWORD_STORE"
 ELSEWHERE = "a tool or an agent started this on another memory than yours, where what was used of it is not counted"
@@ -40,52 +70,75 @@ ELSEWHERE = "a tool or an agent started this on another memory than yours, where
 MAX_NAMED = 3
 
 
-EXIT_CODES: dict[Kind, int] = {
-    "succeeded": DONE,
-    "failed": FAILED,
-    "raised": FAILED,
-    "timed_out": FAILED,
-    "refused": FAILED,  # the tool could not describe its own call
-    "invalid_arguments": WRONG_USAGE,
-    "unknown_tool": WRONG_USAGE,
-    "denied": NOT_ALLOWED,
-    "no_approver": NOT_ALLOWED,
-    "expired": NOT_ALLOWED,
-    "stale": NOT_ALLOWED,
-    "outcome_unknown": UNKNOWN,
-    "cancelled": INTERRUPTED,
-}
+def together(
+    kind: type[msgspec.Struct], *options: Callable[[Callable[..., int]], Callable[..., int]]
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command these options, as one argument of this kind: `options`."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def called(**given: Any) -> int:
+            own = {name: given.pop(name) for name in kind.__struct_fields__ if name in given}
+            return command(**given, options=kind(**own))
+
+        for option in reversed(options):
+            called = option(called)
+        return called
+
+    return decorate
 
 
-@asynccontextmanager
-async def open_session(
-    registry: ToolRegistry,
-    approver: Approver | None,
-    *,
-    store: str | None,
-    auto_approve: bool,
-    wait: bool,
-    project: str | None,
-) -> AsyncIterator[Session]:
-    """Open a session. The person at the terminal first hears of calls in doubt; `wait` leaves cards to others."""
-    policy = rules_here(project, store)
-    async with remembering(store) as journal:
-        if approver is not None:
-            await tell_of_doubt(journal)
-        if auto_approve:
-            refuse_below(AUTO_APPROVE, journal.store, hint=NOT_BY_ITSELF)
-        session = Session(
-            registry,
-            approver=wait_for_answer if wait else approver,
-            journal=journal,
-            preset=Preset(auto_approve, AUTO_APPROVE if auto_approve else "default"),
-            editor=None if project is None else open_project(project),
-            policy=policy,
-        )
-        async with session:
-            if wait:
-                say_what_waits(session, store)
-            yield session
+class SessionOptions(msgspec.Struct, frozen=True):
+    """What can be said to a command that carries something out, and the session that it opens then."""
+
+    store: str | None
+    folders: tuple[str, ...] = ()
+    project: str | None = None
+    auto_approve: bool = False
+    wait: bool = False
+    plain: bool = False
+    as_json: bool = False
+
+    def tools(self, *, asking: bool) -> ToolRegistry:
+        """The tools of the folders, and the editor's for a project. `asking` asks about found code."""
+        return load_tools(self.folders, self.project, asking=asking)
+
+    def editor(self) -> ProjectEditor | None:
+        return None if self.project is None else open_project(self.project)
+
+    @asynccontextmanager
+    async def session(
+        self, registry: ToolRegistry, approver: Approver | None, *, of: str | None = None
+    ) -> AsyncIterator[Session]:
+        """Open a session: a new one, whose person first hears of calls in doubt, or that of a run. `wait` leaves cards
+        to others."""
+        policy = rules_here(self.project, self.store)
+        async with remembering(self.store) as journal:
+            if of is None and approver is not None:
+                await tell_of_doubt(journal)
+            if self.auto_approve:
+                refuse_below(AUTO_APPROVE, journal.store, hint=NOT_BY_ITSELF)
+            session = Session(
+                registry,
+                id=None if of is None else await session_of(journal, of),
+                approver=wait_for_answer if self.wait else approver,
+                journal=journal,
+                preset=Preset(self.auto_approve, AUTO_APPROVE if self.auto_approve else "default"),
+                editor=self.editor(),
+                policy=policy,
+            )
+            async with session:
+                if self.wait:
+                    say_what_waits(session, self.store)
+                yield session
+
+
+async def session_of(journal: Journal, subject: str) -> str:
+    """The session that a run or a call belongs to."""
+    found = await journal.store.read(subject=subject, limit=1)
+    if not found:
+        raise SessionError("nothing is remembered of it", place=subject, hint="lastword runs and approvals list ids")
+    return found[0].stream
 
 
 def say_what_waits(session: Session, store: str | None) -> None:
@@ -95,12 +148,14 @@ def say_what_waits(session: Session, store: str | None) -> None:
     def hear(event: Event) -> None:
         if isinstance(event, Asked):
             request = event.request
-            what = f"{cut(request.title)} ({request.tool})"
-            complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {request.call_id}{there}")
+            what, call_id = f"{cut(request.title)} ({request.tool})", request.call_id
         elif isinstance(event, QuestionAsked):
             question = event.question
+            call_id = question.call_id
             what = f"{visible(cut(question.display_name))} ({question.tool}) wants to know something"
-            complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {question.call_id}{there}")
+        else:
+            return
+        complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {call_id}{there}")
 
     session.listen(hear)
 
@@ -173,34 +228,187 @@ def load_tools(folders: Sequence[str], project: str | None, *, asking: bool) -> 
 
 async def tell_of_doubt(journal: Journal) -> None:
     """Remind the person that calls wait for a decision about how they ended."""
-    if lives := await journal.in_doubt():
-        complain(fitted(doubt_words(lives), sys.stderr))
-
-
-def doubt_words(lives: Sequence[Life]) -> str:
-    """The notice."""
+    lives = await journal.in_doubt()
+    if not lives:
+        return
     count = "1 call is" if len(lives) == 1 else f"{len(lives)} calls are"
     named = [f"{life.call_id} ({life.started['tool']})" for life in lives[:MAX_NAMED] if life.started]
     more = f" and {len(lives) - MAX_NAMED} more" if len(lives) > MAX_NAMED else ""
-    return (
+    words = (
         f"{count} in doubt: {', '.join(named)}{more}. A program stopped in the middle, and nobody knows the end.\n"
         f"hint: look at what it changes, then decide: lastword resolve {lives[0].call_id}"
     )
+    complain(terminal.fitted(words, sys.stderr))
 
 
-def print_outcome(outcome: Outcome, store: str | None = None) -> None:
-    """The result on stdout; what kept it from happening on stderr."""
-    told = outcome.kind in ("succeeded", "cancelled")
-    message = outcome.message
-    if (sys.stdout if told else sys.stderr).isatty():
-        message = visible(message)  # a program may want the bytes; a terminal must not obey them
-    click.echo(message, err=not told)
-    if outcome.content:
-        there = f" --store {shlex.quote(store)}" if store else ""
-        words = "writes what it returned into a folder"
-        click.echo(f"hint: lastword show {outcome.call_id} --save DIR{there} {words}", err=True)
-    if outcome.kind == "no_approver":
-        enough = "--auto-approve is enough for tools that allow it"
-        # An assistant that runs this is not told to turn a person's key.
-        hint = "with --wait a person answers it elsewhere" if is_below() else f"run it in a terminal; {enough}"
-        click.echo(f"hint: {hint}", err=True)
+# A session's id is also a conversation's, and a part of a path.
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
+
+
+class ChatOptions(msgspec.Struct, frozen=True):
+    """What can be said to every command that opens a conversation."""
+
+    folders: tuple[str, ...]
+    preset: str | None
+    session_id: str | None
+    plain: bool
+    store: str | None
+    config: Path | None
+    upstream: str | None
+    model: str | None
+
+
+conversation_options = together(
+    ChatOptions,
+    tools_option,
+    click.option(
+        "--upstream",
+        metavar="URL",
+        help="The model's server, like http://127.0.0.1:11434/v1. Without it: as configured.",
+    ),
+    click.option("--model", metavar="NAME", help="The model of that server. Without it: as configured."),
+    click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with."),
+    click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session."),
+    plain_option,
+    store_option,
+    config_option,
+)
+
+
+class Seat:
+    """The terminal, and whether a person is at it."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self.is_attended = terminal.is_interactive()
+        self.plain = plain or terminal.is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+    async def talk(
+        self,
+        window: terminal.Window,
+        *,
+        words: Iterable[str] = (),
+        farewell: Callable[[str], str],
+        until: asyncio.Future[None] | None = None,
+    ) -> None:
+        """Chat in this window until the person leaves, or `until` is done."""
+        chat = terminal.TerminalChat(
+            window,
+            words=words,
+            farewell=farewell,
+            can_answer=self.is_attended,
+            stdin=sys.stdin,
+            screen=sys.stdout,
+            cards=sys.stderr,
+            plain=self.plain,
+        )
+        if until is not None:
+            until.add_done_callback(lambda done: chat.leave())
+        await chat.talk(self._composer(chat))
+
+    def _composer(self, chat: terminal.TerminalChat) -> terminal.Composer:
+        if not sys.stdin.isatty():
+            return terminal.PipeComposer(sys.stdin)
+        if self.plain:
+            return terminal.PlainComposer(sys.stdin, sys.stdout)
+        return terminal.LineComposer(chat.words, data_file("chat_history"))
+
+
+class Setup:
+    """What the person brings: configuration, tools, a preset, a terminal."""
+
+    def __init__(self, options: ChatOptions, *, port: int | None = None, project: str | None = None) -> None:
+        flags = {"store": options.store, "port": port, "upstream": options.upstream, "model": options.model}
+        self.config = read_config(options.config, flags)
+        if options.session_id is not None and not SESSION_ID.fullmatch(options.session_id):
+            raise Misused(
+                "an id has letters, digits, `_`, `:` and `-`, at most 100, and begins with a letter or digit",
+                place="--session",
+            )
+        self.preset = options.preset
+        self.session_id = options.session_id
+        self._project = None if project is None else open_project(project, self.config)
+        self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
+        self.seat = Seat(plain=options.plain)
+        self.registry = load_tools(options.folders, project, asking=self.seat.is_attended)
+        self.policy = rules_here(project, self.config.server.store, self.config.file)
+        # After all others: a tool of a server cannot take the name of one that is there.
+        self.servers = McpServers.of(self.config)
+        for words in self.servers.offer(self.registry):
+            complain(words)
+
+    def open_store(self) -> Store:
+        """The configured store, or the one in the user's data folder."""
+        return open_store(store_address(self.config))
+
+    @property
+    def tour_hint(self) -> str:
+        """What to type first, where the tour's tools are at hand and a person can type."""
+        can_try = self.seat.is_attended and self.registry.is_registered(talk.NOTE)
+        return " Type tour for a walk of a minute." if can_try else ""
+
+    @asynccontextmanager
+    async def session(
+        self, store: Store, approver: Approver | None, preset: Preset, *, is_rehearsal: bool
+    ) -> AsyncIterator[Session]:
+        """The session of the conversation, with its project and its MCP servers."""
+        editor = self._project
+        async with self.servers, AsyncExitStack() as after:
+            if editor is None and is_rehearsal:
+                # For the tour: a folder that is thrown away, and tools that work in it.
+                talk.add_tour(self.registry)
+                editor = ProjectEditor(after.enter_context(TemporaryDirectory(prefix="lastword-tour-")), "tour")
+            session = Session(
+                self.registry,
+                id=self.session_id,
+                approver=approver,
+                journal=Journal(store, people=people_of(self.config)),
+                preset=preset,
+                editor=editor,
+                policy=self.policy,
+            )
+            async with session:
+                yield session
+
+    async def talk(self, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
+        """Chat over this wire until the person leaves."""
+        api = talk.Api(wire)
+        is_rehearsal = choice.is_rehearsal if choice else talk.NAME in await api.models()
+        presets = talk.resolve_presets(self.config.preset, talk.usual_protocol(is_rehearsal=is_rehearsal))
+        chosen = talk.find_preset(presets, self.preset)
+        if self.session_id is not None and await web.begins_session(store, self.session_id):
+            words = f"{words} There was no session {self.session_id}: it begins now."
+        async with AsyncExitStack() as after:
+            # Without a person at the terminal there is no window that could answer.
+            approver = wait_for_answer if self.seat.is_attended else None
+            session = await after.enter_async_context(
+                self.session(store, approver, presets[chosen].preset, is_rehearsal=is_rehearsal)
+            )
+            if self.seat.is_attended:
+                await tell_of_doubt(session.journal)
+            front, gate = await after.enter_async_context(
+                web.open_page(
+                    responses.Response(status_code=404),
+                    session,
+                    api,
+                    web.AssistantSetup(presets, chosen, words, is_rehearsal),
+                    web.PageSetup(watches_others=False),
+                )
+            )
+            beside = find_here(web.find_joinable(data_file("open"))) if self.seat.is_attended else []
+            await self.seat.talk(
+                terminal.Window(talk.InProcessWire(front), gate.admit("terminal")),
+                words=[
+                    f"{words}{self.tour_hint}",
+                    *(
+                        f"A `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its "
+                        "conversation."
+                        for found in beside
+                    ),
+                ],
+                farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
+            )
+
+
+def find_here(known: Iterable[web.JoinableServer]) -> list[web.JoinableServer]:
+    """Those that were started in this folder."""
+    return [found for found in known if found.folder == str(Path.cwd())]

@@ -12,10 +12,18 @@ from typing import Any
 
 import click
 
-from lastword.cli import DONE, NOT_ALLOWED, complain
-from lastword.commands.mcp_serve import approver, serve
-from lastword.commands.options import apply_option, json_option, print_json, say
-from lastword.commands.person import agreed, by_a_person
+from lastword.commands.agents import approver, serve
+from lastword.commands.invocation import (
+    DONE,
+    NOT_ALLOWED,
+    agreed,
+    apply_option,
+    by_a_person,
+    complain,
+    json_option,
+    print_json,
+    say,
+)
 from lastword.config import FILE, Config, McpConfig, load
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook import WORDS

@@ -1,4 +1,4 @@
-"""What stands for a person: `lastword policy`, `grants` and `trust`."""
+"""What stands for a person: `lastword policy` and `trust`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from lastword import values
-from lastword.card import read_arguments, responses
-from lastword.cli import DONE, FAILED, NOT_ALLOWED, WRONG_USAGE, complain
-from lastword.commands.local_session import counted, open_project
-from lastword.commands.options import (
+from lastword.card import read_arguments
+from lastword.commands.invocation import (
+    DONE,
+    NOT_ALLOWED,
+    WRONG_USAGE,
+    agreed,
+    ask_trust,
+    by_a_person,
+    complain,
     json_option,
     print_json,
     store_option,
     tools_option,
     with_journal,
-    with_own_journal,
 )
-from lastword.commands.person import WHO, agreed, ask_trust, by_a_person
+from lastword.commands.local_session import counted, open_project
 from lastword.config import FILE, load, read_text, trusted
 from lastword.display import visible
 from lastword.editor import editor_tools
@@ -36,11 +39,9 @@ from lastword.rules import (
     PolicyRule,
     is_path,
     key_of,
-    listed_grants,
     load_policy,
     places_around,
     places_for,
-    revoke,
 )
 from lastword.session import Session
 from lastword.terminal import is_interactive
@@ -265,66 +266,6 @@ def _facts(found: Policy | None) -> dict[str, object]:
             for r in rules
         ],
     }
-
-
-@click.group(invoke_without_command=True)
-@store_option
-@json_option
-@click.pass_context
-def grants(context: click.Context, store: str | None, as_json: bool) -> int:
-    """List what you have allowed from cards for calls like it, and how much of it is left."""
-    if context.invoked_subcommand is not None:
-        context.obj = store
-        return DONE
-    return _list(store, as_json)
-
-
-@grants.command("list", short_help="The same as without a word.")
-@store_option
-@json_option
-def list_command(store: str | None, as_json: bool) -> int:
-    """List what you have allowed from cards, and how much of it is left."""
-    return _list(store, as_json)
-
-
-@grants.command("revoke", short_help="Take one back, or all of them.")
-@click.argument("grant_id", required=False)
-@click.option("--all", "everything", is_flag=True, help="Take all of them back.")
-@store_option
-def revoke_command(grant_id: str | None, everything: bool, store: str | None) -> int:
-    """Take a grant back. A call that it has started goes on; no other starts by it."""
-    if (grant_id is None) != everything:
-        raise click.UsageError("name a grant, or say --all")
-
-    async def take_back(journal: Journal) -> list[tuple[str, bool]]:
-        ids = [one.grant.id for one in await listed_grants(journal)] if everything else [str(grant_id)]
-        return [(id, await revoke(journal, id, WHO)) for id in ids]
-
-    done = with_own_journal(store, "lastword grants revoke", take_back)
-    for id, is_taken in done:
-        click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
-    if not done:
-        click.echo(responses.NO_GRANTS)
-    return DONE if all(is_taken for _, is_taken in done) else FAILED
-
-
-def _list(store: str | None, as_json: bool) -> int:
-    found = with_journal(store, listed_grants)
-    if as_json:
-        print_json(
-            [
-                msgspec.to_builtins(one.grant)
-                | {"used": one.used, "totals": {n: str(total) for n, total in one.totals.items()}, "over": one.over}
-                for one in found
-            ]
-        )
-        return DONE
-    for one in found:
-        click.echo(f"{one.grant.id}  {one.what}")
-        click.echo(f"  {one.whose}, {f'over: {one.over}' if one.over else one.how_long}; {one.left}")
-    if not found:
-        click.echo(responses.NO_GRANTS)
-    return DONE
 
 
 @click.command()

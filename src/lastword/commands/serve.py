@@ -25,8 +25,17 @@ import uvloop
 
 from lastword import server as api
 from lastword import talk
-from lastword.cli import DONE, FAILED, WRONG_USAGE, complain
-from lastword.commands.options import check_flag, config_option, json_option, read_config, store_address
+from lastword.commands.invocation import (
+    DONE,
+    FAILED,
+    WRONG_USAGE,
+    check_flag,
+    complain,
+    config_option,
+    json_option,
+    read_config,
+    store_address,
+)
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
 from lastword.server import Tokens

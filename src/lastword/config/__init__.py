@@ -24,7 +24,7 @@
     args = ["-y", "@modelcontextprotocol/server-filesystem", "."]
 
 A file that was merely found in the current folder may have come with somebody else's project. Of such a file only what
-makes things stricter counts (`editor.private`), until the person has accepted it is: `lastword trust`. A file
+makes things stricter counts (`editor.private`), until the person has accepted it as it is: `lastword trust`. A file
 that was named (`--config`, LASTWORD_CONFIG) is meant, unless a tool named it. An MCP server is neither started nor
 contacted by the word of any file: it is trusted by itself, as it is shown (mcp/).
 

@@ -1,102 +1,43 @@
-"""Tools on the command line: `lastword call`, `tools`, `new`, `test` and `demo`."""
+"""What authors of tools and scripts use: `lastword tools`, `new`, `test`, `demo`, `plan`, `check`, `fmt`, `prompt` and
+`grammar`. None of these carries out a call of somebody's conversation.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from datetime import date
+from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
 
-from lastword import author, values
-from lastword.card import read_arguments
-from lastword.cli import DONE, FAILED, WRONG_USAGE, complain
-from lastword.commands.local_session import EXIT_CODES, open_session, print_outcome
-from lastword.commands.options import (
-    auto_approve_option,
+from lastword import author, script
+from lastword.commands.invocation import (
+    DONE,
+    FAILED,
+    WRONG_USAGE,
+    ask_trust,
+    complain,
     editor_option,
     json_option,
-    plain_option,
     print_json,
-    project_option,
-    store_option,
+    read_script,
+    say_problems,
     tools_option,
-    wait_option,
 )
-from lastword.commands.person import ask_trust
-from lastword.config import load
+from lastword.consent import Preset
 from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
-from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
-from lastword.mcp import McpServers
-from lastword.terminal import attend, is_interactive, terminal_approver
-from lastword.tools import Effect, Manifest, Tool, Toolbox, ToolFolder, ToolRegistry, Trust
+from lastword.errors import ToolLoadError
+from lastword.runs import signature_of, signatures
+from lastword.script import PlacedError, Signatures
+from lastword.terminal import is_interactive
+from lastword.tools import Effect, Manifest, Toolbox, ToolFolder, ToolRegistry, Trust
 from lastword.tools.guard import is_below
-
-if TYPE_CHECKING:
-    from lastword.consent import Outcome
-
-
-@click.command()
-@click.argument("tool")
-@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--json-args", metavar="JSON", help="The arguments as one JSON object.")
-@tools_option
-@project_option
-@auto_approve_option
-@wait_option
-@store_option
-@plain_option
-@json_option
-def call(
-    tool: str,
-    pairs: tuple[str, ...],
-    json_args: str | None,
-    folders: tuple[str, ...],
-    project: str | None,
-    auto_approve: bool,
-    wait: bool,
-    store: str | None,
-    plain: bool,
-    as_json: bool,
-) -> int:
-    """Call one tool, with consent in this terminal.
-
-    A string argument is taken as it stands; every other value is JSON: count=3 tags='["a"]'.
-    """
-    registry = ToolRegistry()
-    approver = terminal_approver(plain=plain)
-    servers = _servers_with(tool, folders, registry)
-    toolbox = None if registry.is_registered(tool) else _toolbox_with(tool, folders, project)
-    if registry.is_registered(tool):
-        arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
-    elif toolbox is None:
-        editor_tools(registry)
-        arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
-    else:
-        found = toolbox.lookup(tool)
-        if found.manifest.script_editor_only and project is None:
-            raise ToolLoadError(f"{tool} works on the files of a project", hint="name its folder: --project DIR")
-        arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
-        Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
-        toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
-
-    async def converse() -> Outcome:
-        visiting = open_session(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
-        async with servers, visiting as session:
-            work = session.call(tool, arguments, origin="the command line")
-            return await attend(session, work, approver=None if wait else approver, plain=plain)
-
-    outcome = asyncio.run(converse())
-    if as_json:
-        print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
-    else:
-        print_outcome(outcome, store)
-    return EXIT_CODES[outcome.kind]
 
 
 @click.command()
@@ -201,59 +142,6 @@ def test(folder: str | None, as_json: bool) -> int:
     return FAILED if failed else DONE
 
 
-def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
-    """The MCP servers of the configuration, with their tools registered when this tool is one of them."""
-    own = Toolbox.find_any(folders).tools
-    if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
-        return McpServers({}, Toolbox.HERE)
-    servers, offered = McpServers.of(load(environ=os.environ)), ToolRegistry()
-    told = servers.offer(offered)
-    if not offered.is_registered(tool):
-        for words in told:
-            complain(words)  # Perhaps it is one of those that are not trusted.
-        return McpServers({}, Toolbox.HERE)
-    registry.add(offered.lookup(tool))
-    return servers
-
-
-def _toolbox_beside_editor(tool: str, folders: Sequence[str]) -> Toolbox:
-    """Where to look for a tool that is not the editor's own; a name that nobody has is compared with theirs too."""
-    toolbox = Toolbox.find_any(folders)
-    known = [*(known.name for known in EDITOR_TOOLS), *(found.manifest.id for found in toolbox.tools)]
-    if tool not in known and not toolbox.problems:
-        listed = f"the tools are: {', '.join(sorted(known))}"
-        raise UnknownTool(f"unknown tool {tool}", hint=did_you_mean(tool, known) or listed)
-    return toolbox
-
-
-def _toolbox_with(tool: str, folders: Sequence[str], project: str | None) -> Toolbox | None:
-    """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
-    if all(tool != known.name for known in EDITOR_TOOLS):
-        return Toolbox.find(folders) if project is None else _toolbox_beside_editor(tool, folders)
-    toolbox = Toolbox.find_any(folders)
-    if any(found.manifest.id == tool for found in toolbox.tools):
-        return toolbox
-    if project is None:
-        raise UnknownTool(
-            f"{tool} works only on a project in an editor, and there is none here", hint="name one: --project DIR"
-        )
-    return None
-
-
-def _json_object(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
-    try:
-        value = values.parse(text)
-    except NotJSON as problem:
-        place = f"{place}:{problem.place}" if problem.place else place
-        raise LastWordError(problem.fact, place=place, hint=problem.hint or hint) from None
-    if not isinstance(value, dict):
-        raise LastWordError(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
-    return value
-
-
 def _print_results(results: Iterable[author.Checked]) -> None:
     tool = None
     for result in results:
@@ -332,3 +220,121 @@ def demo() -> int:
 
     asyncio.run(play())
     return DONE
+
+
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+
+
+@click.command()
+@files_argument
+@tools_option
+@editor_option
+@json_option
+def plan(files: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
+    """Say what a script may do before it does anything: every call, how often, and who will be asked."""
+    known = _signatures(folders, editor=editor)
+    steps = {}
+    for file in files:
+        text, name = read_script(file)
+        steps[file] = script.plan(script.parse(text, name=name), known)
+    if as_json:
+        print_json({file: [step.as_dict() for step in found] for file, found in steps.items()})
+        return DONE
+    for number, (file, found) in enumerate(steps.items()):
+        if len(steps) > 1:
+            click.echo(f"{chr(10) if number else ''}{file}")
+        click.echo(visible(script.plan_text(found)))
+    return DONE
+
+
+@click.command()
+@files_argument
+@click.option("--var", "variables", multiple=True, metavar="NAME", help="A variable the script will be given.")
+@tools_option
+@editor_option
+@json_option
+def check(
+    files: tuple[str, ...], variables: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool
+) -> int:
+    """Find what is wrong with scripts, without running them."""
+    known = _signatures(folders, editor=editor)
+    names = [variable.partition("=")[0] for variable in variables]
+    found: list[PlacedError] = []
+    for file in files:
+        text, name = read_script(file)
+        try:
+            found += script.check(script.parse(text, name=name), known, names)
+        except PlacedError as problem:
+            found.append(problem)
+    errors = sum(problem.severity == "error" for problem in found)
+    if as_json:
+        print_json([problem.as_dict() | {"place": problem.place} for problem in found])
+    else:
+        say_problems(found)
+        click.echo(
+            f"{_count(len(files), 'script')}: {_count(errors, 'error')}, {_count(len(found) - errors, 'warning')}"
+        )
+    return FAILED if errors else DONE
+
+
+@click.command()
+@files_argument
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; fail when something would change.")
+def fmt(files: tuple[str, ...], only_check: bool) -> int:
+    """Lay scripts out the one way. Comments stay. `-` formats standard input to standard output."""
+    untidy = 0
+    for file in files:
+        text, name = read_script(file)
+        try:
+            tidy = script.format_script(text)
+        except PlacedError as problem:
+            problem.place = f"{name or '<stdin>'}:{problem.place}"
+            raise
+        if file == "-":
+            click.echo(tidy, nl=False)
+        elif tidy != text:
+            untidy += 1
+            if not only_check:
+                Path(file).write_text(tidy, encoding="utf-8", newline="")
+            click.echo(f"{file} {'would change' if only_check else 'formatted'}")
+    return FAILED if only_check and untidy else DONE
+
+
+@click.command()
+@click.option("--guidance", metavar="TEXT", help="Words of your own for the model, put at the end.")
+@tools_option
+@editor_option
+def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
+    """Print the instructions that a model needs to write scripts for these tools."""
+    offered = _signatures(folders, editor=editor) or {}
+    click.echo(script.script_prompt(offered, None, guidance, today=date.today()), nl=False)
+    return DONE
+
+
+@click.command()
+@tools_option
+@editor_option
+def grammar(folders: tuple[str, ...], editor: bool) -> int:
+    """Print a GBNF grammar that admits only scripts for these tools."""
+    click.echo(script.script_grammar(_signatures(folders, editor=editor) or {}), nl=False)
+    return DONE
+
+
+def _signatures(folders: Sequence[str], *, editor: bool) -> Signatures | None:
+    """What the manifests say. Runs no code."""
+    registry = ToolRegistry()
+    if editor:
+        editor_tools(registry)
+    builtin = signatures(registry, Preset())
+    if not folders and not Toolbox.HERE.is_dir():
+        return builtin or None  # A script may do without tools.
+    toolbox = Toolbox.find(folders)
+    for problem in toolbox.problems:
+        click.echo(str(problem), err=True)
+    return builtin | {
+        found.manifest.id: signature_of(found.manifest, Preset(), "object", reports=True) for found in toolbox.tools
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,433 @@
+"""What is carried out with consent in this terminal: `lastword call`, `run`, `resume`, and `resolve` for a doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+import msgspec
+from msgspec import UNSET
+
+from lastword import values
+from lastword.call import Asked, Decision, Event, Printed, wait_for_answer
+from lastword.card import read_arguments
+from lastword.commands.invocation import (
+    BY,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NOT_ALLOWED,
+    UNKNOWN,
+    WRONG_USAGE,
+    Misused,
+    ask_trust,
+    auto_approve_option,
+    check_seen,
+    complain,
+    is_again_meant,
+    json_option,
+    one_of,
+    plain_option,
+    print_json,
+    project_option,
+    read_script,
+    say,
+    say_problems,
+    store_option,
+    tools_option,
+    typed_word,
+    wait_option,
+    with_own_journal,
+)
+from lastword.commands.local_session import SessionOptions, rules_here, session_of, together
+from lastword.config import load
+from lastword.consent import ApprovalRequest
+from lastword.display import visible
+from lastword.editor import EDITOR_TOOLS, editor_tools
+from lastword.errors import NotJSON, SessionError, ToolLoadError, UnknownTool, did_you_mean
+from lastword.journal import Journal, timeline
+from lastword.mcp import McpServers
+from lastword.session import Session
+from lastword.terminal import attend, is_interactive, terminal_approver
+from lastword.tools import Tool, Toolbox, ToolRegistry
+from lastword.tools.guard import is_below
+
+if TYPE_CHECKING:
+    from lastword.consent import Kind, Outcome
+    from lastword.runs import Run
+
+
+@click.command()
+@click.argument("tool")
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--json-args", metavar="JSON", help="The arguments as one JSON object.")
+@together(
+    SessionOptions,
+    tools_option,
+    project_option,
+    auto_approve_option,
+    wait_option,
+    store_option,
+    plain_option,
+    json_option,
+)
+def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: SessionOptions) -> int:
+    """Call one tool, with consent in this terminal.
+
+    A string argument is taken as it stands; every other value is JSON: count=3 tags='["a"]'.
+    """
+    registry = ToolRegistry()
+    approver = terminal_approver(plain=options.plain)
+    servers = _servers_with(tool, options.folders, registry)
+    toolbox = None if registry.is_registered(tool) else _toolbox_with(tool, options)
+    if toolbox is None:
+        if not registry.is_registered(tool):
+            editor_tools(registry)
+        arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
+    else:
+        found = toolbox.lookup(tool)
+        if found.manifest.script_editor_only and options.project is None:
+            raise ToolLoadError(f"{tool} works on the files of a project", hint="name its folder: --project DIR")
+        arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
+        Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
+        toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
+
+    async def converse() -> Outcome:
+        async with servers, options.session(registry, approver) as session:
+            work = session.call(tool, arguments, origin="the command line")
+            return await attend(session, work, approver=None if options.wait else approver, plain=options.plain)
+
+    outcome = asyncio.run(converse())
+    if options.as_json:
+        print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
+    else:
+        _print_outcome(outcome, options.store)
+    return EXIT_CODES[outcome.kind]
+
+
+def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
+    """The MCP servers of the configuration, with their tools registered when this tool is one of them."""
+    own = Toolbox.find_any(folders).tools
+    if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
+        return McpServers({}, Toolbox.HERE)
+    servers, offered = McpServers.of(load(environ=os.environ)), ToolRegistry()
+    told = servers.offer(offered)
+    if not offered.is_registered(tool):
+        for words in told:
+            complain(words)  # Perhaps it is one of those that are not trusted.
+        return McpServers({}, Toolbox.HERE)
+    registry.add(offered.lookup(tool))
+    return servers
+
+
+def _toolbox_with(tool: str, options: SessionOptions) -> Toolbox | None:
+    """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
+    editors = [known.name for known in EDITOR_TOOLS]
+    if tool not in editors and options.project is None:
+        return Toolbox.find(options.folders)
+    toolbox = Toolbox.find_any(options.folders)
+    own = [found.manifest.id for found in toolbox.tools]
+    if tool in own or (tool not in editors and toolbox.problems):
+        return toolbox
+    if tool not in editors:  # A name that nobody has is compared with theirs too.
+        known = [*editors, *own]
+        listed = f"the tools are: {', '.join(sorted(known))}"
+        raise UnknownTool(f"unknown tool {tool}", hint=did_you_mean(tool, known) or listed)
+    if options.project is None:
+        raise UnknownTool(
+            f"{tool} works only on a project in an editor, and there is none here", hint="name one: --project DIR"
+        )
+    return None
+
+
+def _json_object(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
+    try:
+        value = values.parse(text)
+    except NotJSON as problem:
+        place = f"{place}:{problem.place}" if problem.place else place
+        raise Misused(problem.fact, place=place, hint=problem.hint or hint) from None
+    if not isinstance(value, dict):
+        raise Misused(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
+    return value
+
+
+@click.command()
+@click.argument("file", metavar="FILE.nuwa")
+@click.option("--var", "variables", multiple=True, metavar="NAME=JSON", help="A variable the script begins with.")
+@together(
+    SessionOptions,
+    tools_option,
+    project_option,
+    auto_approve_option,
+    click.option("--no-check", is_flag=True, help="Start even if the script is known to fail."),
+    wait_option,
+    store_option,
+    plain_option,
+    json_option,
+)
+def run(file: str, variables: tuple[str, ...], no_check: bool, options: SessionOptions) -> int:
+    """Carry out a script, with consent in this terminal. `-` reads it from standard input.
+
+    Ctrl+C cancels the running call and keeps what is done.
+    """
+    text, name = read_script(file)
+    given = dict(_variable(pair) for pair in variables)
+    approver = terminal_approver(plain=options.plain) if file != "-" else None
+    registry = options.tools(asking=approver is not None)
+
+    async def converse() -> Run:
+        async with options.session(registry, approver) as session:
+            if not options.as_json:
+                session.listen(_print_line)
+            work = session.run_script(text, given, not no_check, name=name)
+            return await attend(session, work, approver=None if options.wait else approver, plain=options.plain)
+
+    return _finish(asyncio.run(converse()), as_json=options.as_json)
+
+
+@click.command()
+@click.argument("run_id")
+@together(SessionOptions, tools_option, project_option, wait_option, store_option, plain_option, json_option)
+def resume(run_id: str, options: SessionOptions) -> int:
+    """Go on with a run that was interrupted. What was done is not done again.
+
+    With nobody at a terminal it goes on as far as it can, and leaves a question that comes up to `lastword answer`.
+    """
+    approver = None if options.wait else terminal_approver(plain=options.plain)
+    registry = options.tools(asking=approver is not None)
+
+    async def go_on() -> Run | ApprovalRequest:
+        async with options.session(registry, approver or wait_for_answer, of=run_id) as session:
+            if approver is None and not options.wait:
+                return await _until_asked(session, session.resume(run_id))
+            if approver is not None:
+                await _ask_about_doubt(session, run_id)
+            return await attend(session, session.resume(run_id), approver=approver, plain=options.plain)
+
+    found = asyncio.run(go_on())
+    if isinstance(found, ApprovalRequest):
+        complain(
+            f"{run_id}: it waits for an answer, and there is nobody here to ask\n"
+            f"hint: lastword answer {found.call_id} shows the question; then lastword resume {run_id} goes on"
+        )
+        return NOT_ALLOWED
+    return _finish(found, as_json=options.as_json, show_output=True)
+
+
+async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run | ApprovalRequest:
+    """Go on until somebody is needed who is not here. The question stays in the journal, and so does the run."""
+    asked: list[ApprovalRequest] = []
+    going = asyncio.ensure_future(work)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Asked):
+            asked.append(event.request)
+            going.cancel()
+
+    stop = session.listen(hear)
+    try:
+        return await going
+    except asyncio.CancelledError:
+        if not asked:
+            raise
+        return asked[0]
+    finally:
+        stop()
+
+
+@click.command()
+@click.argument("call_id")
+@click.option("--again", is_flag=True, help="Run it once more, with the same call id.")
+@click.option("--done", is_flag=True, help="Take it as done.")
+@click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
+@click.option("--value", metavar="JSON", help="With --done: what it gave. Without it a script gets null.")
+@click.option("--digest", metavar="DIGEST", help="With --again: the card that you have read, from show --json.")
+@together(SessionOptions, tools_option, project_option, store_option)
+def resolve(
+    call_id: str,
+    again: bool,
+    done: bool,
+    abandon: bool,
+    value: str | None,
+    digest: str | None,
+    options: SessionOptions,
+) -> int:
+    """Decide about a call that was running when its program died. Without a decision: show what is known."""
+    decision: Decision | None = one_of("lastword resolve", again=again, done=done, abandon=abandon)
+    given = _given(value, decision)
+    if decision is None:
+
+        async def look(journal: Journal) -> list[str]:
+            life = await journal.life(call_id)
+            if not life.in_doubt:
+                raise SessionError("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
+            if journal.is_running(life):
+                raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
+            return timeline(await journal.store.read(subject=call_id), of=call_id)
+
+        for line in with_own_journal(options.store, "lastword resolve", look):
+            click.echo(line)
+        click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon;")
+        click.echo("lastword undo takes back what it may have changed in files.")
+        return UNKNOWN
+    registry = options.tools(asking=False) if decision == "again" else ToolRegistry()
+    policy = rules_here(options.project, options.store) if decision == "again" else None
+
+    async def decide(journal: Journal) -> Outcome | None:
+        if decision == "again" and not await _is_again_meant(journal, call_id, digest):
+            return None
+        session_id = await session_of(journal, call_id)
+        async with Session(registry, id=session_id, journal=journal, editor=options.editor(), policy=policy) as session:
+            return await session.resolve(call_id, decision, by=BY, value=given)
+
+    outcome = with_own_journal(options.store, "lastword resolve", decide)
+    if outcome is None:
+        return NOT_ALLOWED
+    _print_outcome(outcome, options.store)
+    return DONE if decision != "again" else EXIT_CODES[outcome.kind]
+
+
+async def _is_again_meant(journal: Journal, call_id: str, digest: str | None) -> bool:
+    """Whether whoever decides has read what would run once more, and means it."""
+    life = await journal.life(call_id)
+    if not life.in_doubt or life.started is None:
+        return True  # There is nothing to run again, which is said where it would be.
+    if digest is not None:
+        check_seen(digest, (life.asked or {}).get("digest"), f"lastword show {call_id} --json")
+        return True
+    if is_interactive():
+        for line in timeline(await journal.store.read(subject=call_id), of=call_id):
+            click.echo(line, err=True)
+    return is_again_meant(call_id, life.started["tool"])
+
+
+def _given(text: str | None, decision: Decision | None) -> Any:
+    """The value that a person says a call gave; UNSET when they say none."""
+    if text is None:
+        return UNSET
+    if decision != "done":
+        raise Misused("only a call that was done gave a value", place="--value", hint="say --done as well")
+    return _json(text, "--value", "text needs quotes: --value '\"text\"'")
+
+
+async def _ask_about_doubt(session: Session, run_id: str) -> None:
+    """Before a run goes on: ask about each of its calls in doubt. `later` leaves it as it is."""
+    for life in await session.in_doubt():
+        if not life.call_id.startswith(f"{run_id}."):
+            continue
+        for line in timeline(await session.journal.store.read(subject=life.call_id)):
+            click.echo(line, err=True)
+        assert life.started is not None
+        say(f"The program stopped while {life.started['tool']} ran, and nobody knows how it ended.", err=True)
+        click.echo(_QUESTION, err=True)
+        said = typed_word("What shall become of it", _DECISIONS)
+        if said == "later" or (said == "again" and not is_again_meant(life.call_id, life.started["tool"])):
+            continue
+        outcome = await session.resolve(life.call_id, said, by=BY)
+        say(outcome.message, err=True)
+
+
+_QUESTION = """\
+Look at what it changes. Then type again to run it once more, done if it was carried out,
+abandon to give it up, or later to decide another time, and press Enter."""
+
+_DECISIONS: tuple[Decision | Literal["later"], ...] = ("again", "done", "abandon", "later")
+
+
+def _finish(result: Run, *, as_json: bool, show_output: bool = False) -> int:
+    """Say how a run ended, and return the exit code for it."""
+    if as_json:
+        print_json(_as_dict(result))
+        return _exit_code(result)
+    for line in result.output if show_output else ():
+        click.echo(visible(line) if sys.stdout.isatty() else line)
+    say_problems([*result.warnings, *(result.errors or ([result.error] if result.error else []))])
+    if result.status == "waiting":
+        click.echo(
+            f"hint: lastword resolve {result.in_doubt} decides; then lastword resume {result.run_id} goes on", err=True
+        )
+    return _exit_code(result)
+
+
+def _variable(pair: str) -> tuple[str, Any]:
+    name, equals, text = pair.partition("=")
+    if not equals or not name.isidentifier():
+        raise Misused(f"found {pair!r}, expected NAME=JSON", place="--var", hint="for instance --var city='\"Lima\"'")
+    return name, _json(text, f"--var {name}", "text needs quotes: --var name='\"text\"'")
+
+
+def _json(text: str, place: str, hint: str) -> Any:
+    try:
+        return values.parse(text)
+    except NotJSON as problem:
+        raise Misused(problem.fact, place=place, hint=hint) from None
+
+
+def _print_line(event: Event) -> None:
+    if isinstance(event, Printed):
+        click.echo(visible(event.line) if sys.stdout.isatty() else event.line)
+
+
+def _as_dict(result: Run) -> dict[str, Any]:
+    return {
+        "run_id": result.run_id,
+        "status": result.status,
+        "output": result.output,
+        "variables": result.variables,
+        "error": None if result.error is None else result.error.as_dict(),
+        "errors": [problem.as_dict() for problem in result.errors],
+        "warnings": [problem.as_dict() for problem in result.warnings],
+    }
+
+
+def _exit_code(result: Run) -> int:
+    if result.status == "waiting":
+        return UNKNOWN
+    if result.status == "cancelled":
+        return INTERRUPTED
+    if result.errors or (result.error is not None and result.error.phase == "parse"):
+        return WRONG_USAGE
+    return DONE if result.status == "done" else FAILED
+
+
+EXIT_CODES: dict[Kind, int] = {
+    "succeeded": DONE,
+    "failed": FAILED,
+    "raised": FAILED,
+    "timed_out": FAILED,
+    "refused": FAILED,  # the tool could not describe its own call
+    "invalid_arguments": WRONG_USAGE,
+    "unknown_tool": WRONG_USAGE,
+    "denied": NOT_ALLOWED,
+    "no_approver": NOT_ALLOWED,
+    "expired": NOT_ALLOWED,
+    "stale": NOT_ALLOWED,
+    "outcome_unknown": UNKNOWN,
+    "cancelled": INTERRUPTED,
+}
+
+
+def _print_outcome(outcome: Outcome, store: str | None = None) -> None:
+    """The result on stdout; what kept it from happening on stderr."""
+    told = outcome.kind in ("succeeded", "cancelled")
+    message = outcome.message
+    if (sys.stdout if told else sys.stderr).isatty():
+        message = visible(message)  # a program may want the bytes; a terminal must not obey them
+    click.echo(message, err=not told)
+    if outcome.content:
+        there = f" --store {shlex.quote(store)}" if store else ""
+        words = "writes what it returned into a folder"
+        click.echo(f"hint: lastword show {outcome.call_id} --save DIR{there} {words}", err=True)
+    if outcome.kind == "no_approver":
+        enough = "--auto-approve is enough for tools that allow it"
+        # An assistant that runs this is not told to turn a person's key.
+        hint = "with --wait a person answers it elsewhere" if is_below() else f"run it in a terminal; {enough}"
+        click.echo(f"hint: {hint}", err=True)

@@ -1,0 +1,363 @@
+"""One invocation of a command: its options, configuration and memory, what it prints, and the person who decides.
+
+What only a person decides takes a whole word at a terminal, or an exact digest in a script. `lastword serve` begins
+here too: nothing of this loads what runs tools or draws cards, before it is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+# The doors of these two are lazy: many commands ask nobody.
+from lastword import card, terminal
+
+# How a command ends, and complains, stands where the command line is read. Every command has it from here.
+from lastword.cli import DONE as DONE
+from lastword.cli import FAILED as FAILED
+from lastword.cli import INTERRUPTED as INTERRUPTED
+from lastword.cli import NOT_ALLOWED as NOT_ALLOWED
+from lastword.cli import UNKNOWN as UNKNOWN
+from lastword.cli import WRONG_USAGE as WRONG_USAGE
+from lastword.cli import Misused as Misused
+from lastword.cli import complain as complain
+from lastword.config import Config, load
+from lastword.consent import People, person
+from lastword.display import visible
+from lastword.errors import ConfigError, StoreError
+from lastword.journal import Journal, open_default_journal
+from lastword.store import StoreAddress, default_path
+from lastword.tools.guard import refuse_below
+
+if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest
+    from lastword.script import PlacedError
+    from lastword.tools import Unagreed
+
+log = logging.getLogger("lastword")
+
+# A notice is read in passing.
+MAX_NAMED = 6
+WHO = person(where="command")
+BY = str(WHO)
+
+tools_option = click.option(
+    "--tools",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
+)
+plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
+store_option = click.option(
+    "--store",
+    metavar="URL",
+    callback=lambda context, parameter, address: check_flag(address),
+    help="The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own.",
+)
+AUTO_APPROVE = "--auto-approve"
+NOT_BY_ITSELF = "leave it out; with --wait a person answers its card elsewhere, and a rule of theirs may allow it"
+
+
+def _turned_by_a_person(context: click.Context, parameter: click.Parameter, given: bool) -> bool:
+    """The key of a preset is the person's: what an assistant runs does not turn it for itself."""
+    if given:
+        refuse_below(AUTO_APPROVE, hint=NOT_BY_ITSELF)
+    return given
+
+
+auto_approve_option = click.option(
+    AUTO_APPROVE,
+    is_flag=True,
+    callback=_turned_by_a_person,
+    help="Approve without asking, for tools that allow that too.",
+)
+wait_option = click.option(
+    "--wait",
+    is_flag=True,
+    help="Let a card wait until somebody answers it elsewhere: lastword answer, from any terminal.",
+)
+project_option = click.option(
+    "--project", metavar="DIR", help="A project folder: with the editor's own tools, and for tools that need an editor."
+)
+editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
+apply_option = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of lastword.toml in this folder."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+
+T = TypeVar("T")
+
+
+def read_config(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
+    """The configuration of a command. What does not count in it is said."""
+    config = load(path, environ=os.environ, flags=flags)
+    if config.laid_aside:
+        complain(laid_aside_words(config))
+    return config
+
+
+def configured_memory() -> tuple[str | None, People]:
+    """The store that LASTWORD_STORE or lastword.toml names, and whose it is: for commands that want nothing else."""
+    config = load(None, environ=os.environ)
+    return config.server.store, people_of(config)
+
+
+def people_of(config: Config) -> People:
+    """Who sits here, and who may answer for whom."""
+    answers = {who: tuple(whose) for who, whose in config.people.answer.items()}
+    return People(config.people.me, answers)
+
+
+def laid_aside_words(config: Config) -> str:
+    """Which settings of a found file do not count, and what to type."""
+    named = ", ".join(config.laid_aside[:MAX_NAMED])
+    more = f" and {len(config.laid_aside) - MAX_NAMED} more" if len(config.laid_aside) > MAX_NAMED else ""
+    if config.preset:  # It was accepted, and its presets are there.
+        return (
+            f"{config.file}: a tool or an agent started this, so this does not count: {named}{more}\n"
+            "hint: a preset auto-approves in conversations that you start yourself"
+        )
+    return (
+        f"{config.file}: it was found here and you have not accepted it, so this does not count: {named}{more}\n"
+        "hint: lastword trust shows it and asks you"
+    )
+
+
+def check_flag(address: str | None) -> str | None:
+    """Refuse an address with a password in it that was typed on a command line: everybody can list those."""
+    if address is not None and StoreAddress(address).holds_password:
+        raise ConfigError(
+            "a password on the command line can be read by everybody on this machine",
+            place="--store",
+            hint="put it into ~/.pgpass, PGPASSWORD or LASTWORD_STORE, and leave it out of the address",
+        )
+    return address
+
+
+def data_file(name: str | None = None) -> Path:
+    """The store that is used when none is configured, or a file beside it."""
+    store = default_path(sys.platform, os.environ, Path.home())
+    return store if name is None else store.with_name(name)
+
+
+def store_address(config: Config) -> str:
+    """The configured store, or the one in the user's data folder."""
+    return config.server.store or f"sqlite:///{data_file()}"
+
+
+@asynccontextmanager
+async def remembering(store: str | None) -> AsyncIterator[Journal]:
+    """The memory of a command. What it could not keep is said, beside whatever the command itself has to say."""
+    configured, people = configured_memory()
+    journal = open_default_journal(store or configured)
+    journal.people = people
+    try:
+        yield journal
+    except BaseException:
+        try:
+            await journal.close()
+        except StoreError as problem:
+            # What the command itself failed of is told; this may be why, and stands beside it in the log.
+            log.info("the journal could not be closed: %s", problem)
+        raise
+    try:
+        await journal.close()
+    except StoreError as problem:
+        complain(str(problem))
+
+
+def with_own_journal(store: str | None, place: str, work: Callable[[Journal], Awaitable[T]]) -> T:
+    """The same for what a person decides: refused below a program in which tools run."""
+
+    async def do(journal: Journal) -> T:
+        refuse_below(place, journal.store)
+        return await work(journal)
+
+    refuse_below(place)  # before anything is opened, or made
+    return with_journal(store, do)
+
+
+def with_journal(store: str | None, work: Callable[[Journal], Awaitable[T]]) -> T:
+    """Open the memory, do something with it, and close it again."""
+
+    async def do() -> T:
+        async with remembering(store) as journal:
+            return await work(journal)
+
+    return asyncio.run(do())
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say(words: str, *, err: bool = False) -> None:
+    """Print it. What others wrote in it is marked: a terminal must not obey them."""
+    click.echo(visible(words), err=err)
+
+
+NOT_DONE = "Nothing was done."
+
+
+def by_a_person(place: str) -> None:
+    """Refuse what a tool, or something that a tool started, asks for."""
+    refuse_below(place)
+    refuse_below(place, open_default_journal().store)
+
+
+def agreed(question: str, given: str | None, exactly: str, option: str, word: str = "yes") -> bool:
+    """Whether the person says yes, or whoever wrote the script named exactly this."""
+    if given is not None:
+        if given.casefold() == exactly:
+            return True
+        raise Misused(f"it is another: {exactly}", place=option, hint="look at it; nothing was done")
+    click.echo(terminal.fitted(question, sys.stderr), err=True)
+    if not terminal.is_interactive():
+        complain(
+            "nobody is here to read this, so nothing was done\n"
+            f"hint: the same in a terminal asks; for a script: {option} {exactly}"
+        )
+        return False
+    return typed_out(f"Type {word} or no, and press Enter", word)
+
+
+def typed_out(question: str, word: str) -> bool:
+    """Whether the person at this terminal typed exactly this word."""
+    terminal.settle(sys.stdin)  # what was typed before the question answers nothing
+    said = click.prompt(question, err=True, type=str)
+    if said.strip().casefold() != word.casefold():
+        click.echo(NOT_DONE, err=True)
+        return False
+    return True
+
+
+def check_seen(given: str | None, exactly: str | None, place: str) -> None:
+    """Refuse when somebody says which card they have read, and another one waits."""
+    if given is not None and given.strip().casefold() != exactly:
+        raise Misused(
+            "that is not the digest of this card: it was asked again since, or you have read another",
+            place="--digest",
+            hint=f"{place} shows what it is now; nothing was done",
+        )
+
+
+async def is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
+    """Whether a yes that was given by a command is meant. What cannot be undone takes another act, as on every card."""
+    second_act = card.SecondAct.of(request)
+    if second_act is None:
+        return True
+    approver = terminal.terminal_approver(plain=plain)
+    if approver is None:
+        raise Misused(
+            f"{second_act.why}, and one act does not allow it",
+            place="lastword answer",
+            hint="read its card in lastword approvals --json, and say which one you have read: --digest DIGEST",
+        )
+    if await approver.confirms(request):
+        return True
+    click.echo(NOT_DONE, err=True)
+    return False
+
+
+def is_again_meant(call_id: str, tool: str) -> bool:
+    """Whether a call in doubt shall really run once more. Nobody knows whether it happened, so this takes two acts."""
+    if not terminal.is_interactive():
+        raise Misused(
+            "it may be the second time that this happens, and one act does not start it again",
+            place="lastword resolve",
+            hint=f"read its card in lastword show {call_id} --json, and say which one you have read: --digest DIGEST",
+        )
+    name = visible(tool)
+    click.echo(terminal.fitted("It may be the second time that this happens.", sys.stderr), err=True)
+    return typed_out(f"Type the name of the tool, {name}, to run it once more, or no, and press Enter", name)
+
+
+def one_of(place: str, **flags: bool) -> Any:
+    """The one word that was said, if any. Two contradict each other, and neither may win by chance."""
+    said = [name for name, is_said in flags.items() if is_said]
+    if len(said) > 1:
+        both = " and ".join(f"--{name}" for name in said)
+        raise Misused(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
+    return said[0] if said else None
+
+
+RIGHTS = "It would run with all the rights of your account."
+
+Agreed = Literal["yes", "always", "no"]
+
+
+def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
+    """Ask whether code that was found here may run. Only a whole word agrees; one word is enough for all."""
+    if len(questions) > 1:
+        for question in questions:
+            _show(question)
+        count = f"all {len(questions)}"
+        words = f"{RIGHTS} Type all to run the code of {count}, one to be asked about each by itself, or no, and"
+        click.echo(terminal.fitted(f"{words} press Enter.", sys.stderr), err=True)
+        word = typed_word(f"Run the code of {count}", ("all", "one", "no"))
+        if word != "one":
+            return ["yes" if word == "all" else "no"] * len(questions)
+    answers: list[Agreed] = []
+    for question in questions:
+        # Until the first no: without all of its tools nothing starts.
+        answers.append("no" if "no" in answers else _ask_one(question))
+    return answers
+
+
+def _ask_one(question: Unagreed) -> Agreed:
+    _show(question)
+    words = f"{RIGHTS} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
+    click.echo(terminal.fitted(f"{words} press Enter.", sys.stderr), err=True)
+    return typed_word("Run it", ("yes", "always", "no"))
+
+
+def _show(question: Unagreed) -> None:
+    folder = question.found.folder
+    if question.is_changed:
+        say(f"The code in {folder} has changed since you agreed to run it.", err=True)
+    else:
+        say(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
+    for file in folder.files():
+        say(f"  {file}", err=True)
+
+
+Word = TypeVar("Word", bound=str)
+
+
+def typed_word(question: str, words: Sequence[Word]) -> Word:
+    """One of these words, whole."""
+    terminal.settle(sys.stdin)  # what was typed before the question answers nothing
+    while True:
+        answer = click.prompt(question, err=True, type=str, prompt_suffix="? ").strip().casefold()
+        for word in words:
+            if answer == word:
+                return word
+        click.echo(f"Please type {', '.join(words[:-1])} or {words[-1]}.", err=True)
+
+
+def read_script(file: str) -> tuple[str, str | None]:
+    """The text of a script, and what to call it in an error."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8-sig"), None if file == "-" else Path(file).name
+    except OSError as problem:
+        raise Misused(f"it cannot be read: {problem.strerror}", place=file) from None
+    except UnicodeDecodeError as problem:
+        raise Misused(f"it is not UTF-8 (byte {problem.start})", place=file, hint="save it as UTF-8") from None
+
+
+def say_problems(problems: Sequence[PlacedError]) -> None:
+    for problem in problems:
+        shown = visible(str(problem))
+        click.echo(f"warning: {shown}" if problem.severity == "warning" else shown, err=True)
