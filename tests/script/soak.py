@@ -14,7 +14,7 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from lastword.script import machine, program, runtime, steps
+from lastword.script import machine, nodes, runtime, steps
 from script.hostile import escape, judge, mutate
 from script.programs import Writer
 from script.test_twin import compare_with_twin
@@ -22,10 +22,10 @@ from script.test_twin import compare_with_twin
 
 async def twins(count: int, random: Random) -> str:
     ended = 0
-    closures, fuel = program.MAX_CLOSURE_DEPTH, runtime.SLICE
+    closures, fuel = nodes.MAX_CLOSURE_DEPTH, runtime.SLICE
     for number in range(count):
         # One in three runs step by step, as the deepest scripts do, and one pauses wherever it can.
-        program.MAX_CLOSURE_DEPTH = 0 if number % 3 == 1 else closures
+        nodes.MAX_CLOSURE_DEPTH = 0 if number % 3 == 1 else closures
         runtime.SLICE = steps.SLICE = machine.SLICE = 1 if number % 3 == 2 else fuel
         ended += await compare_with_twin(Writer(random, random.randint(3, 25)).program())
     runtime.SLICE = steps.SLICE = machine.SLICE = fuel

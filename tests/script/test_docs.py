@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.script import PlacedError, ScriptLimits, check, errors
+from lastword.script import PlacedError, ScriptLimits, check, tokens
 from lastword.script.builtins import BUILTINS
 from requirements import requirement
 from script.hosts import SIGNATURES, run
@@ -38,7 +38,7 @@ def test_the_page_names_every_function_error_and_limit() -> None:
     missing = [name for name in BUILTINS if f"`{name}(" not in PAGE]
     classes = [
         name
-        for name, kind in vars(errors).items()
+        for name, kind in vars(tokens).items()
         if isinstance(kind, type) and issubclass(kind, PlacedError) and kind is not PlacedError
     ]
     missing += [name for name in classes if not re.search(rf"\b{name}\b", PAGE)]

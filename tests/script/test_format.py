@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword.script import PlacedError, format_script, parse, plan
-from lastword.script.lexer import tokens_and_comments
+from lastword.script.tokens import tokens_and_comments
 from requirements import requirement
 from script.programs import Writer
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lastword import Session, ToolRegistry, check
-from lastword.script.lexer import KEYWORDS
+from lastword.script.tokens import KEYWORDS
 from requirements import requirement
 
 HINTS = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.script import Machine, machine, parse, program, runtime, steps
+from lastword.script import Machine, machine, nodes, parse, runtime, steps
 from lastword.values import canonical
 from requirements import requirement
 from script.hosts import TestHost
@@ -62,7 +62,7 @@ async def compare_with_twin(text: str) -> bool:
 @requirement("NUWA-1", "NUWA-2", "NUWA-3", "NUWA-4", "NUWA-5", "NUWA-10", "NUWA-12", "NUWA-21", "NUWA-22", "NUWA-31")
 @pytest.mark.parametrize(
     ("closures", "fuel"),
-    [(program.MAX_CLOSURE_DEPTH, runtime.SLICE), (0, runtime.SLICE), (program.MAX_CLOSURE_DEPTH, 1)],
+    [(nodes.MAX_CLOSURE_DEPTH, runtime.SLICE), (0, runtime.SLICE), (nodes.MAX_CLOSURE_DEPTH, 1)],
     ids=["closures", "steps", "pauses"],
 )
 def test_the_machine_agrees_with_a_naive_evaluator(closures: int, fuel: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_the_machine_agrees_with_a_naive_evaluator(closures: int, fuel: int, mon
     With no closures allowed everything runs step by step, as the deepest scripts do; that must not show either. With
     hardly any fuel there is a pause wherever there can be one.
     """
-    monkeypatch.setattr(program, "MAX_CLOSURE_DEPTH", closures)
+    monkeypatch.setattr(nodes, "MAX_CLOSURE_DEPTH", closures)
     for module in (runtime, steps, machine):
         monkeypatch.setattr(module, "SLICE", fuel)
     ended = []

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NoReturn
 
-from lastword.script.lexer import find_token
 from lastword.script.nodes import (
     Access,
     Break,
@@ -33,6 +32,7 @@ from lastword.script.nodes import (
     Unary,
 )
 from lastword.script.nodes import Stop as StopNode
+from lastword.script.tokens import find_token
 
 SAFE = 2**53
 FAILED = {"fail": "boom", "add": "add takes two numbers"}

@@ -5,7 +5,7 @@ import pytest
 from lastword import Session, ToolRegistry
 from lastword.consent import DENIED
 from lastword.errors import ToolLoadError, UnknownTool
-from lastword.script.lexer import KEYWORDS
+from lastword.script.tokens import KEYWORDS
 from lastword.testing import FixedApprover
 from lastword.tools.manifest import RESERVED
 from requirements import requirement

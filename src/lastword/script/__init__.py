@@ -2,7 +2,7 @@
 
 A row of modules, each knowing only those before it:
 
-    lexer ← errors, nodes ← hints ← expression_parser ← parser        from text to a tree
+    tokens, nodes ← hints ← expression_parser ← parser                from text to a tree
     runtime ← operators ← builtins ← scopes                           what values can do, and what a run may use
     expressions, steps ← program ← machine                            from a tree to a run
     printer, redaction                                                from a tree back to text, also without its secrets
@@ -18,9 +18,7 @@ from lastword.lazily import open_door
 if TYPE_CHECKING:
     from lastword.script.builtins import BUILTINS
     from lastword.script.checker import check
-    from lastword.script.errors import CallFailed, PlacedError
     from lastword.script.grammar import script_grammar
-    from lastword.script.lexer import cut, find_token
     from lastword.script.machine import Machine, Result
     from lastword.script.nodes import Calc, CallNode, Do, Function, Name, Script, Statement, Stop, inside
     from lastword.script.parser import parse
@@ -37,5 +35,6 @@ if TYPE_CHECKING:
     from lastword.script.runtime import Host, ScriptLimits, Site, Tool, aside
     from lastword.script.signatures import Signature, SignatureParameter, Signatures
     from lastword.script.static_plan import Argument, Step, plan, plan_text
+    from lastword.script.tokens import CallFailed, PlacedError, cut, find_token
 else:
     __getattr__ = open_door(__name__)

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from lastword.script.errors import IndexOutOfBounds, LimitExceeded, NumberRange, TypeMismatch
 from lastword.script.hints import missing_key
 from lastword.script.operators import arithmetic, is_number, kind_of
 from lastword.script.runtime import RunState, equality
+from lastword.script.tokens import IndexOutOfBounds, LimitExceeded, NumberRange, TypeMismatch
 from lastword.values import MAX_SAFE_INTEGER
 
 Body = Callable[[RunState, list[Any], int], Any]
@@ -50,7 +50,7 @@ _SHOWING = 12
 PLACEHOLDER = re.compile(r"(\{\{|\}\}|\{[A-Za-z_][A-Za-z0-9_]*\})")
 """What FORMAT replaces: names in braces, and braces that are written twice. Every other brace stays as it is."""
 DOUBLED = frozenset(["{{", "}}"])
-# Possessive, as in the lexer: no text makes the pattern try twice.
+# Possessive, as in tokens.py: no text makes the pattern try twice.
 _NUMBER = re.compile(r"\s*+[-+]?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?\s*+")
 _NUMBERS = frozenset([int, float])
 _STRINGS = frozenset([str])

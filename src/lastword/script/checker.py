@@ -15,13 +15,19 @@ from itertools import islice
 from operator import length_hint
 
 from lastword.script import nodes
-from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError, UndefinedVariable, locate_all
 from lastword.script.hints import division, hint_for_word, improve, warn_of_divisions
-from lastword.script.inference import MAX_FINDINGS, Inference, hides, never_reached
-from lastword.script.lexer import KEYWORDS
+from lastword.script.inference import MAX_FINDINGS, Inference, hides
 from lastword.script.parser import parse
-from lastword.script.program import MAX_CLOSURE_DEPTH
 from lastword.script.signatures import ANY, Kind, Known, Signatures, in_words, plain_kind
+from lastword.script.tokens import (
+    KEYWORDS,
+    InvalidCondition,
+    InvalidIterable,
+    PlacedError,
+    ScriptWarning,
+    UndefinedVariable,
+    locate_all,
+)
 
 # Nobody nests so deep. What is further inside is looked at too, but its variables count as anything from there on: to
 # follow them at every level would take the square of the text's length.
@@ -63,7 +69,7 @@ class _Checker(Inference):
     __slots__ = ("depth", "in_text")
 
     def __init__(self, script: nodes.Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
-        Inference.__init__(self, signatures, variables, deep=script.depth > MAX_CLOSURE_DEPTH)
+        Inference.__init__(self, signatures, variables, deep=script.is_deep)
         self.depth = 0
         """How many IFs and FORs are around the statement being read."""
         self.in_text = False
@@ -96,7 +102,9 @@ class _Checker(Inference):
                     self.kind(statement.value, statement.suspends)
                 if left := length_hint(statements):
                     word = type(statement).__name__.upper()
-                    self.report(never_reached(word, block[len(block) - left].at))
+                    hint = f"move it before {word}, or remove it"
+                    at = block[len(block) - left].at
+                    self.report(ScriptWarning(f"nothing comes here: {word} stands before it", at, hint=hint))
         return None
 
     def is_text(self, word: nodes.Name, beside: nodes.Block) -> bool:

@@ -12,9 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lastword.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
 from lastword.script.hints import unexpected
-from lastword.script.lexer import CUT_SHORT, DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
 from lastword.script.nodes import (
     ACCESS_LEVEL,
     LEVELS,
@@ -33,6 +31,23 @@ from lastword.script.nodes import (
     ObjectOf,
     Unary,
     inside,
+)
+from lastword.script.tokens import (
+    CUT_SHORT,
+    DIGITS,
+    END,
+    KEYWORDS,
+    NAME_START,
+    DuplicateKey,
+    LexError,
+    LimitExceeded,
+    NumberRange,
+    ParseError,
+    PlacedError,
+    cut,
+    is_string,
+    read_number,
+    read_string,
 )
 
 # A script promises that 500 levels work. Some room above it, and equal to the depth of the values it can build.
@@ -143,8 +158,7 @@ class ExpressionParser:
     def expression(self, wanted: str, *, ends: bool = False) -> Expression:
         """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error.
 
-        With `ends` it ends with the first bracket that closes, whatever follows. Nearly all the time of reading a
-        script is spent here, so this is one loop over local names.
+        With `ends` its first bracket ends it. Nearly all the time of reading is spent here: one loop over local names.
         """
         tokens = self.tokens
         i = start = self.i
@@ -154,16 +168,25 @@ class ExpressionParser:
         waiting: Sign | Joined | None = None
         # What an index leads into that has just been read, and the steps up to it.
         way: tuple[Expression, list[Member | Index]] | None = None
-        operand: Expression
+        # The keys of that bracket, where one is due before the operand at i.
+        keys: dict[str, int] | None = None
         while True:
-            # An operand is due at i.
+            if keys is not None:
+                if tokens[i][0] in NAME_START and tokens[i] not in keys and tokens[i + 1] == ":":
+                    keys[tokens[i]] = i
+                    i += 2
+                else:
+                    i = self.key(i, around, keys)
+                keys = None
             at, token = i, tokens[i]
             first = token[0]
             i += 1
             if first in NAME_START and token not in KEYWORDS and tokens[i] != "(":
-                operand = Name(at, token)
+                operand: Expression = Name(at, token)
             elif token in _SMALL_NUMBERS:
                 operand = Literal(at, _SMALL_NUMBERS[token], "number")
+            elif first == '"' and len(token) > 1 and "\\" not in token and token.isprintable():
+                operand = Literal(at, token[1:-1], "string")
             elif (first == '"' and len(token) > 1) or first in DIGITS or token in _WORDS:
                 operand = self.literal(at, token)
             elif token in _SIGNS:
@@ -171,64 +194,47 @@ class ExpressionParser:
                 waiting = Sign(at, token, waiting)
                 continue
             else:
-                bracket = self.open(at, around, waiting)
-                if bracket is None:
-                    raise self.unexpected(at, wanted if at == start else f"a value after {tokens[at - 1]}")
-                i = self.i
-                if tokens[i] != bracket.closing or bracket.items is None:
-                    around, waiting = bracket, None
-                    if bracket.keys is not None:
-                        i = self.key(i, bracket, bracket.keys)
+                bracket = self.open(at, around, waiting, wanted if at == start else "")
+                if tokens[self.i] != bracket.closing or bracket.items is None:
+                    i, around, waiting, keys = self.i, bracket, None, bracket.keys
                     continue
-                operand = self.close(bracket, i)
+                operand = self.close(bracket, self.i)
                 i = self.i
-                if ends and around is None:
-                    return operand
-
-            # What stands after an operand says what becomes of it.
+            # What stands after an operand says what becomes of it; behind the bracket that `ends` it, nothing does.
             while True:
-                if way is not None or LEVELS.get(tokens[i]) == ACCESS_LEVEL:
+                token = tokens[i]
+                level = 0 if ends and around is None else LEVELS.get(token, 0)
+                if level == ACCESS_LEVEL or way is not None:
                     into = self.go_into(i, operand, way, around, waiting)
                     i, way = self.i, None
                     if isinstance(into, Bracket):
                         around, waiting = into, None
                         break
                     operand = into
-                token = tokens[i]
-                level = LEVELS.get(token, 0)
-                if waiting is not None and waiting.level > level:
-                    operand, waiting = self.fold(operand, waiting, level)
+                    continue
+                while waiting is not None and waiting.level > level:
+                    operand = waiting.fold(operand)
+                    self.depth -= waiting.level == UNARY_LEVEL
+                    waiting = waiting.outer
                 if level:
-                    if waiting is not None and waiting.level == level:
-                        assert type(waiting) is Joined
+                    if type(waiting) is Joined and waiting.level == level:
                         waiting.links.extend((operand, token, i))
                     else:
                         waiting = Joined([operand, token, i], level, waiting)
                     i += 1
                     break
-
                 # No operator follows: the innermost bracket goes on or closes, or the expression is over.
                 if around is None:
                     self.i = i
                     return operand
-                inner = self.end_item(around, operand, i)
-                i = self.i
-                if inner is None:
+                if token == "," and around.items is not None and tokens[i + 1] != around.closing:
+                    around.items.append(operand)
+                    keys = around.keys
+                    i += 1
                     break
-                operand = inner
+                operand = self.end(around, operand, i)
+                i = self.i
                 waiting, way, around = around.waiting, around.way, around.around
-                if ends and around is None:
-                    return operand
-
-    def fold(
-        self, operand: Expression, waiting: Sign | Joined | None, level: int
-    ) -> tuple[Expression, Sign | Joined | None]:
-        """Give an operand to whatever waits for it and binds tighter than this level."""
-        while waiting is not None and waiting.level > level:
-            operand = waiting.fold(operand)
-            self.depth -= waiting.level == UNARY_LEVEL
-            waiting = waiting.outer
-        return operand, waiting
 
     def go_into(
         self,
@@ -257,8 +263,8 @@ class ExpressionParser:
         self.deeper(at + 1)
         return Bracket("index", "]", at + 1, around, waiting, None, way=way)
 
-    def end_item(self, bracket: Bracket, operand: Expression, at: int) -> Expression | None:
-        """Put an operand into its bracket: what that was, where it closes here, and None where another item follows."""
+    def end(self, bracket: Bracket, operand: Expression, at: int) -> Expression:
+        """Put the last operand into its bracket, which closes here; gives what that was."""
         token, closing = self.tokens[at], bracket.closing
         if bracket.items is None:
             if token != closing:
@@ -271,9 +277,6 @@ class ExpressionParser:
         bracket.items.append(operand)
         if token == ",":
             at += 1
-            if self.tokens[at] != closing:
-                self.i = at if bracket.keys is None else self.key(at, bracket, bracket.keys)
-                return None
         elif token != closing:
             raise self.unexpected(at, f"an operator, a comma or {closing}")
         return self.close(bracket, at)
@@ -281,8 +284,7 @@ class ExpressionParser:
     def literal(self, at: int, token: str) -> Literal:
         """A string, a number, or a word that is a value."""
         if token[0] == '"':
-            value = token[1:-1] if "\\" not in token and token.isprintable() else self.string(at)
-            return Literal(at, value, "string")
+            return Literal(at, self.string(at), "string")
         if token in _WORDS:
             return Literal(at, _WORDS[token], "null" if token == "null" else "boolean")
         number = read_number(token)
@@ -290,33 +292,32 @@ class ExpressionParser:
             raise NumberRange("the number is too large for a double", at)
         return Literal(at, number, "number")
 
-    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket | None:
+    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None, wanted: str) -> Bracket:
         """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
         token = self.tokens[at]
         self.i = at + 1
-        match token:
-            case "{":
-                bracket = Bracket("{", "}", at, around, waiting, [], {})
-            case "[":
-                bracket = Bracket("[", "]", at, around, waiting, [])
-            case "(":
-                bracket = Bracket("(", ")", at, around, waiting, None)
-            case "CALL":
-                bracket = self.open_call(at + 1, around, waiting)
-            case "TRY":
-                self.expect("CALL", "CALL after TRY")
-                bracket = self.open_call(at + 2, around, waiting)
-                bracket.tries = True
-            case "CALC":
-                self.begin_calc()
-                bracket = Bracket("calc", "}", at, around, waiting, [], {})
-            case _ if token[0] in NAME_START and token not in KEYWORDS:
-                # A parenthesis follows.
-                self.i = at + 2
-                self.suspends += token == "NOW"
-                bracket = Bracket("function", ")", at, around, waiting, [])
-            case _:
-                return None
+        if token == "{":
+            bracket = Bracket("{", "}", at, around, waiting, [], {})
+        elif token == "[":
+            bracket = Bracket("[", "]", at, around, waiting, [])
+        elif token == "(":
+            bracket = Bracket("(", ")", at, around, waiting, None)
+        elif token == "CALL":
+            bracket = self.open_call(at + 1, around, waiting)
+        elif token == "TRY":
+            self.expect("CALL", "CALL after TRY")
+            bracket = self.open_call(at + 2, around, waiting)
+            bracket.tries = True
+        elif token == "CALC":
+            self.begin_calc()
+            bracket = Bracket("calc", "}", at, around, waiting, [], {})
+        elif token[0] in NAME_START and token not in KEYWORDS:
+            # A parenthesis follows.
+            self.i = at + 2
+            self.suspends += token == "NOW"
+            bracket = Bracket("function", ")", at, around, waiting, [])
+        else:
+            raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
         self.deeper(bracket.at)
         return bracket
 
@@ -335,11 +336,11 @@ class ExpressionParser:
         variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
         return variables if kind == "{" else self.close_calc(at, variables)
 
-    def key(self, at: int, bracket: Bracket, keys: dict[str, int]) -> int:
+    def key(self, at: int, bracket: Bracket | None, keys: dict[str, int]) -> int:
         """Read a key and its colon, or refuse one that is none or is there already."""
         key = self.tokens[at]
         if key[0] not in NAME_START:
-            if bracket.kind == "call":
+            if bracket is not None and bracket.kind == "call":
                 raise self.unexpected(at, "an argument's name or }")
             if not is_string(key):
                 raise self.unexpected(at, "a key or }")

@@ -27,7 +27,6 @@ from lastword.script.builtins import (
     Body,
     Builtin,
 )
-from lastword.script.errors import PlacedError, TypeMismatch, UnknownFunction, WrongArity
 from lastword.script.hints import hint_for_function, missing_key
 from lastword.script.operators import (
     SHORT_STRING,
@@ -45,6 +44,7 @@ from lastword.script.operators import (
 )
 from lastword.script.runtime import RUN, Closure, Frame, RunState
 from lastword.script.scopes import Scopes, read_first
+from lastword.script.tokens import PlacedError, TypeMismatch, UnknownFunction, WrongArity
 from lastword.values import scalar_text
 
 # A template with more gaps is cut when it is used, where that is paid for.

@@ -14,7 +14,7 @@ from string import ascii_letters, digits
 from typing import TYPE_CHECKING
 
 from lastword.script.builtins import BUILTINS, Builtin
-from lastword.script.lexer import KEYWORDS
+from lastword.script.tokens import KEYWORDS
 
 if TYPE_CHECKING:
     from lastword.script.signatures import Signature, Signatures

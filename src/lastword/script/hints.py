@@ -13,7 +13,12 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from lastword.errors import did_you_mean
-from lastword.script.errors import (
+from lastword.script.nodes import Function, Literal
+from lastword.script.tokens import (
+    DIGITS,
+    END,
+    KEYWORDS,
+    SYMBOLS,
     FormatKey,
     LexError,
     MemberAccess,
@@ -21,9 +26,9 @@ from lastword.script.errors import (
     PlacedError,
     ScriptWarning,
     UndefinedVariable,
+    is_name,
+    is_string,
 )
-from lastword.script.lexer import DIGITS, END, KEYWORDS, SYMBOLS, is_name, is_string
-from lastword.script.nodes import Function, Literal
 
 _FOREIGN_CHARACTERS = {
     "'": "strings are written with double quotes",
@@ -270,7 +275,7 @@ def after_name(text: str) -> str:
 
 
 # Code, and behind it a comment that is a number and nothing else; or, where the text does not parse, a word that
-# closes a bracket. Possessive, as in the lexer: no text makes the pattern try twice.
+# closes a bracket. Possessive, as in tokens.py: no text makes the pattern try twice.
 _CODE = r'(?:[^"/]|"(?:[^"\\]|\\.)*+"|/(?!/))*+(?<=[\w)\] ])'
 _BY_A_NUMBER = re.compile(rf"{_CODE}//\s*+[0-9]++(?:\.[0-9]++)?[\s)\]]*+$")
 _IN_BRACKETS = re.compile(rf"{_CODE}//\s*+[\w.]++\s*+[)\],}}]")

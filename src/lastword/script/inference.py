@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Any
 
-from lastword.script import errors, nodes
+from lastword.script import nodes
 from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER
 from lastword.script.expressions import MAX_GAPS, wrong_function
 from lastword.script.hints import hint_for_word, missing_key, near_key, nearest, operand_hint, seldom_meant
-from lastword.script.lexer import KEYWORDS
 from lastword.script.signatures import (
     ANY,
     KINDS,
@@ -26,6 +25,18 @@ from lastword.script.signatures import (
     Signatures,
     in_words,
     plain_kind,
+)
+from lastword.script.tokens import (
+    KEYWORDS,
+    DivisionByZero,
+    IndexOutOfBounds,
+    MemberAccess,
+    PlacedError,
+    ScriptWarning,
+    ToolArgument,
+    ToolNotFound,
+    TypeMismatch,
+    UndefinedVariable,
 )
 
 # A text that is no script at all has a finding on every line. Nobody reads more than this.
@@ -49,8 +60,8 @@ class Inference:
         self.deep = deep
         self.looks = _REMEMBERED if deep else _LOOKS
         """How to look at an expression inside another, by its type."""
-        self.errors: list[errors.PlacedError] = []
-        self.warnings: list[errors.PlacedError] = []
+        self.errors: list[PlacedError] = []
+        self.warnings: list[PlacedError] = []
         """The first that were found: MAX_FINDINGS of each, and not every one of a text that is full of them."""
         self.unclear: set[str] = set()
         """Names of which nothing is known, not even whether they have a value."""
@@ -95,7 +106,7 @@ class Inference:
                 scope.missed.add(name)
         if possible:
             self.report(
-                errors.UndefinedVariable(
+                UndefinedVariable(
                     f"{name} may have no value here: its LET stands in a branch",
                     at,
                     hint=f"give it a value before the IF: LET {name} = null",
@@ -104,7 +115,7 @@ class Inference:
             )
         elif changes:
             self.report(
-                errors.UndefinedVariable(
+                UndefinedVariable(
                     f"{name} has no value to change", at, hint=self.nearest_name(name) or "LET makes a variable"
                 )
             )
@@ -112,7 +123,7 @@ class Inference:
             self.report(self.undefined(name, at))
         return ANY
 
-    def undefined(self, name: str, at: int) -> errors.UndefinedVariable:
+    def undefined(self, name: str, at: int) -> UndefinedVariable:
         if name.lower() in KEYWORDS:
             hint: str | None = f"it is written in lower case: {name.lower()}"
         elif name.upper() in KEYWORDS:
@@ -123,7 +134,7 @@ class Inference:
             hint = f"tools are called with CALL {name} {{ … }}"
         else:
             hint = hint_for_word(name) or self.nearest_name(name) or f"give it a value first: LET {name} = …"
-        return errors.UndefinedVariable(f"{name} has no value", at, hint=hint)
+        return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
     def nearest_name(self, name: str) -> str | None:
         if self.full:
@@ -139,7 +150,7 @@ class Inference:
         """Whether another error would not be shown, so that no time need be spent on its words."""
         return len(self.errors) >= MAX_FINDINGS
 
-    def report(self, finding: errors.PlacedError) -> None:
+    def report(self, finding: PlacedError) -> None:
         found = self.errors if finding.severity == "error" else self.warnings
         if len(found) < MAX_FINDINGS:
             found.append(finding)
@@ -172,7 +183,7 @@ class Inference:
             part, operator = waiting.pop()
             if type(part) is nodes.CallNode and operator is not None:
                 self.report(
-                    errors.ScriptWarning(
+                    ScriptWarning(
                         f"this CALL is skipped when what stands before {operator} decides",
                         part.at,
                         hint="if it should always run, CALL it first: LET result = CALL …",
@@ -213,7 +224,7 @@ class Inference:
         kind = self.look(node.operand)
         wanted = "boolean" if node.operator == "NOT" else "number"
         if kind != wanted and kind != ANY:
-            self.report(errors.TypeMismatch(f"{node.operator} takes a {wanted}, not {in_words(kind)}", node.at))
+            self.report(TypeMismatch(f"{node.operator} takes a {wanted}, not {in_words(kind)}", node.at))
         return wanted
 
     def _chain(self, node: nodes.Chain) -> Kind:
@@ -230,14 +241,14 @@ class Inference:
                 if (left != wanted and left != ANY) or (right != wanted and right != ANY):
                     side, kind = ("left", left) if left != wanted and left != ANY else ("right", right)
                     self.report(
-                        errors.TypeMismatch(
+                        TypeMismatch(
                             f"{operator} takes two {wanted}s; the {side} side is {in_words(kind)}",
                             node.operator_ats[number],
                             hint=operand_hint(operator, side, in_words(kind)),
                         )
                     )
                 if operator in _DIVISIONS and type(operand) is nodes.Literal and operand.value == 0:
-                    self.report(errors.DivisionByZero(f"{_DIVISIONS[operator]} by zero", node.operator_ats[number]))
+                    self.report(DivisionByZero(f"{_DIVISIONS[operator]} by zero", node.operator_ats[number]))
             left = gives
         return left
 
@@ -253,11 +264,11 @@ class Inference:
             if step.name in kind.fields:
                 return kind.fields[step.name]
             hint = None if self.full else near_key(step.name, kind.fields)
-            self.report(errors.MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
+            self.report(MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
         elif step.name == "length" and kind in ("list", "string"):
             return "number"
         elif kind not in (ANY, "object"):
-            self.report(errors.MemberAccess(f"{in_words(kind)} has no key {step.name}", step.at))
+            self.report(MemberAccess(f"{in_words(kind)} has no key {step.name}", step.at))
         return ANY
 
     def _element(self, kind: Kind, step: nodes.Index) -> Kind:
@@ -265,24 +276,22 @@ class Inference:
         literal = step.index.value if type(step.index) is nodes.Literal else None
         if kind == "list":
             if index not in ("number", ANY):
-                self.report(errors.TypeMismatch(f"an index is a whole number, not {in_words(index)}", step.at))
+                self.report(TypeMismatch(f"an index is a whole number, not {in_words(index)}", step.at))
             elif type(literal) is float:
-                self.report(errors.TypeMismatch(f"an index is a whole number, not {literal}", step.at))
+                self.report(TypeMismatch(f"an index is a whole number, not {literal}", step.at))
             elif (
                 type(step.index) is nodes.Unary
                 and type(step.index.operand) is nodes.Literal
                 and step.index.operand.value != 0
             ):
-                self.report(
-                    errors.IndexOutOfBounds("no element is at a negative index", step.at, hint="count from the front")
-                )
+                self.report(IndexOutOfBounds("no element is at a negative index", step.at, hint="count from the front"))
         elif plain_kind(kind) == "object":
             if index not in ("string", ANY):
-                self.report(errors.TypeMismatch(f"a key is a string, not {in_words(index)}", step.at))
+                self.report(TypeMismatch(f"a key is a string, not {in_words(index)}", step.at))
             elif isinstance(kind, Shape) and type(literal) is str:
                 return self._member(kind, nodes.Member(step.at, literal))
         elif kind != ANY:
-            self.report(errors.TypeMismatch(f"{in_words(kind)} has no elements", step.at))
+            self.report(TypeMismatch(f"{in_words(kind)} has no elements", step.at))
         return ANY
 
     def _function(self, node: nodes.Function) -> Kind:
@@ -309,7 +318,7 @@ class Inference:
             plain = kind if type(kind) is str else "object"
             if plain != takes and plain not in takes.split("|"):
                 wanted = " or ".join(in_words(one) for one in takes.split("|"))
-                self.report(errors.TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
+                self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
         if node.name == "FORMAT" or node.name == "PRINT":
             if (warning := seldom_meant(node)) is not None:
                 self.report(warning)
@@ -329,12 +338,12 @@ class Inference:
         for key, value in zip(node.variables.keys, node.variables.values, strict=True):
             kind = self.look(value)
             if kind != "number" and kind != ANY:
-                self.report(errors.TypeMismatch(f"CALC takes numbers, and {key} is {in_words(kind)}", value.at))
+                self.report(TypeMismatch(f"CALC takes numbers, and {key} is {in_words(kind)}", value.at))
         given = set(node.variables.keys)
         for part in nodes.inside(node.formula):
             if type(part) is nodes.Name and part.name not in given:
                 self.report(
-                    errors.UndefinedVariable(
+                    UndefinedVariable(
                         f"the formula names {part.name}, and vars has no such key",
                         node.formula_at,
                         hint=self.nearest(part.name, node.variables.keys) or f"add {part.name} to vars",
@@ -351,7 +360,7 @@ class Inference:
                 hint = self.nearest(node.tool, self.signatures)
                 if hint is None and node.tool in BUILTINS:
                     hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
-                self.report(errors.ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
+                self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
             return _TRIED if node.tries else ANY
         looks, keys, parameters = self.looks, node.keys, signature.by_name
         left_out = len(parameters)
@@ -383,19 +392,19 @@ class Inference:
     def _unknown_argument(self, node: nodes.CallNode, number: int, signature: Signature) -> None:
         key = node.keys[number]
         hint = self.nearest(key, signature.by_name) or _takes(signature)
-        self.report(errors.ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
+        self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
 
     def _wrong_argument(self, node: nodes.CallNode, number: int, wanted: str, kind: Kind) -> None:
         fact = f"{node.keys[number]} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}"
         value = node.values[number]
-        self.report(errors.ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
+        self.report(ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
 
     def _missing_arguments(self, node: nodes.CallNode, signature: Signature) -> None:
         given = set(node.keys)
         for parameter in signature.parameters:
             if parameter.required and parameter.name not in given:
                 fact = f"{node.tool} needs the argument {parameter.name}"
-                self.report(errors.ToolArgument(fact, node.at, hint=_takes(signature)))
+                self.report(ToolArgument(fact, node.at, hint=_takes(signature)))
 
 
 _LOOKS: dict[type, Callable[[Inference, Any], Kind]] = {
@@ -414,19 +423,12 @@ _LOOKS: dict[type, Callable[[Inference, Any], Kind]] = {
 _REMEMBERED: dict[type, Callable[[Inference, Any], Kind]] = dict.fromkeys(_LOOKS, Inference._remembered)
 
 
-def hides(name: str, at: int) -> errors.ScriptWarning:
+def hides(name: str, at: int) -> ScriptWarning:
     """The warning for a LET in a loop that was probably meant to change the variable outside."""
-    return errors.ScriptWarning(
+    return ScriptWarning(
         f"this LET makes a new {name} in every round; the {name} outside the loop never changes",
         at,
         hint=f"write SET {name} = … to change the one outside, or use another name",
-    )
-
-
-def never_reached(word: str, at: int) -> errors.ScriptWarning:
-    """The warning for what stands behind a BREAK or STOP in its block."""
-    return errors.ScriptWarning(
-        f"nothing comes here: {word} stands before it", at, hint=f"move it before {word}, or remove it"
     )
 
 

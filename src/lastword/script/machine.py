@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from lastword.errors import NotJSON
-from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
 from lastword.script.program import write_program
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits, aside
 from lastword.script.steps import PAUSE, go_through
+from lastword.script.tokens import CallFailed, Cancelled, LimitExceeded, PlacedError
 from lastword.values import MAX_SIZE, plain, weigh
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The tree of a script, how tightly its operators bind, and the ways through it.
 
 `a + b - c` is one Chain and `a.b[0].c` is one Access, however long, so the height of a tree is bounded by the nesting
-of its text. Nodes are frozen; `at` is the index of the token to blame: see lexer.py. Parentheses leave no node.
+of its text. Nodes are frozen; `at` is the index of the token to blame: see tokens.py. Parentheses leave no node.
 
 A tree of any depth is gone through without the host's stack. A piece of work is a generator: where a recursive function
 would call itself, it yields the inner piece, which is done before it goes on. Results travel in what the pieces share.
@@ -239,6 +239,10 @@ def comes_to_an_end(block: tuple[Statement, ...]) -> bool:
     return any(type(statement) is Stop or type(statement) is Break for statement in block)
 
 
+# Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
+MAX_CLOSURE_DEPTH = 12
+
+
 class Script(msgspec.Struct, frozen=True):
     """A text that parses, and its tree."""
 
@@ -249,6 +253,11 @@ class Script(msgspec.Struct, frozen=True):
     """How deep the text nests: brackets, unary operators and blocks."""
     sites: int
     """How many CALLs stand in the text."""
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether it nests deeper than the host's stack should carry."""
+        return self.depth > MAX_CLOSURE_DEPTH
 
 
 def children(node: Expression) -> tuple[Expression, ...]:

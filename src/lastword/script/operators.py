@@ -20,7 +20,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lastword.script.errors import (
+from lastword.script.hints import near_key, operand_hint
+from lastword.script.runtime import Closure, equality
+from lastword.script.tokens import (
     DivisionByZero,
     IndexOutOfBounds,
     MemberAccess,
@@ -28,8 +30,6 @@ from lastword.script.errors import (
     PlacedError,
     TypeMismatch,
 )
-from lastword.script.hints import near_key, operand_hint
-from lastword.script.runtime import Closure, equality
 from lastword.values import MAX_SAFE_INTEGER
 
 _KINDS = {

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-from lastword.script.errors import LimitExceeded, ParseError, PlacedError
 from lastword.script.expression_parser import MAX_NESTING, MAX_TOKENS, ExpressionParser
 from lastword.script.hints import CHAINED_ELSE, improve
-from lastword.script.lexer import END, KEYWORDS, NAME_START
 from lastword.script.nodes import Break, Do, ElseIf, Expression, For, If, Let, Script, Set, Statement, Stop
+from lastword.script.tokens import END, KEYWORDS, NAME_START, LimitExceeded, ParseError, PlacedError
 
 # A model writes some kilobytes. A megabyte of text is a mistake or an attack, unless nearly all of it is data.
 MAX_SOURCE = 1_000_000

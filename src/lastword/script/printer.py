@@ -20,8 +20,8 @@ from itertools import pairwise
 import msgspec
 
 from lastword.script import nodes
-from lastword.script.lexer import KEYWORDS, is_name, tokens_and_comments
 from lastword.script.parser import parse
+from lastword.script.tokens import KEYWORDS, is_name, tokens_and_comments
 
 # Two spaces a level, as in the examples of the language.
 INDENT = "  "

@@ -17,13 +17,11 @@ import msgspec
 from lastword.script import nodes, steps
 from lastword.script.builtins import BUILTINS, ENTRY_WORDS, LIST_WORDS, OBJECT_WORDS
 from lastword.script.expressions import MAKERS, Expressions, calc, wrong_function
-from lastword.script.lexer import Places
 from lastword.script.operators import negate, sign
 from lastword.script.runtime import LARGE_TEXT, Closure, Site, Step
 from lastword.script.scopes import Scopes, store_in_first
+from lastword.script.tokens import Places
 
-# Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
-MAX_CLOSURE_DEPTH = 12
 _NOTHING: frozenset[int] = frozenset()
 
 
@@ -64,7 +62,7 @@ class _Writer(Expressions):
         self.steps: list[Step] = []
         self.changed: dict[int, int] = {}
         self.places = Places(script.source)
-        self.deep = script.depth > MAX_CLOSURE_DEPTH
+        self.deep = script.is_deep
         self.jumps = 0
         """How often the steps so far may jump or wait: a block that adds nothing to it can be one closure."""
         self.height = 0
@@ -91,7 +89,7 @@ class _Writer(Expressions):
             elif type(statement) is nodes.Set:
                 self.steps.append(self.assign(statement, self.value(statement.value, statement.suspends)))
             elif type(statement) is nodes.If:
-                return self.choices(statement) if statement.others else self.choice(statement)
+                return self.choice(statement)
             elif type(statement) is nodes.For:
                 return self.loop(statement)
             elif type(statement) is nodes.Break:
@@ -136,41 +134,9 @@ class _Writer(Expressions):
         return store_in_first(place, value, statement.name, self.scopes, statement.at)
 
     def choice(self, node: nodes.If) -> Iterator[nodes.Block]:
+        """An IF. Its ELSEIFs stand beside each other, so that a long chain of them is not deep."""
         jumps, height = self.jumps, self.height
         condition = self.value(node.condition, node.suspends)
-        outside, self.elastic = self.elastic, False
-        self.cost += len(node.then) + len(node.otherwise or ())
-        branch = self.leave_room()
-        self.height = 0
-        scope = self.scopes.innermost
-        since = len(scope.sure)
-        yield node.then
-        sure_then = scope.take_back(since)
-        skip = len(self.steps)
-        if node.otherwise is not None:
-            self.leave_room()
-            yield node.otherwise
-            for name in set(sure_then).intersection(scope.take_back(since)):
-                self.scopes.define(name)
-
-        elastic, self.elastic = self.elastic, self.elastic or outside
-        if self.jumps == jumps and self.height < MAX_CLOSURE_DEPTH:
-            then, otherwise = self.steps[branch + 1 : skip], self.steps[skip + 1 :]
-            step = steps.choose(condition, then, otherwise, elastic, node.condition.at)
-            del self.steps[branch:]
-            self.steps.append(step)
-            self.height = max(height, self.height + 1)
-            return
-        self.jumps += 1
-        if node.otherwise is None:
-            self.steps[branch] = steps.branch(condition, skip, node.condition.at)
-        else:
-            self.steps[branch] = steps.branch(condition, skip + 1, node.condition.at)
-            self.steps[skip] = steps.jump(len(self.steps))
-
-    def choices(self, node: nodes.If) -> Iterator[nodes.Block]:
-        """An IF with ELSEIFs: beside each other, so that a long chain of them is not deep."""
-        jumps, height = self.jumps, self.height
         outside, self.elastic = self.elastic, False
         self.height = 0
         scope = self.scopes.innermost
@@ -179,7 +145,8 @@ class _Writer(Expressions):
         parts: list[tuple[Closure, int, int, int]] = []
         """For each condition: its closure, the steps before and behind what it guards, and its token."""
         for part in node.parts:
-            condition = self.value(part.condition, part.suspends)
+            if part is not node:
+                condition = self.value(part.condition, part.suspends)
             self.cost += len(part.then)
             branch = self.leave_room()
             yield part.then
@@ -193,11 +160,11 @@ class _Writer(Expressions):
                 self.scopes.define(name)
 
         elastic, self.elastic = self.elastic, self.elastic or outside
-        if self.jumps == jumps and self.height < MAX_CLOSURE_DEPTH:
+        if self.jumps == jumps and self.height < nodes.MAX_CLOSURE_DEPTH:
             guarded = [(condition, self.steps[start + 1 : end], at) for condition, start, end, at in parts]
-            step = steps.choose_first(guarded, self.steps[parts[-1][2] + 1 :], elastic)
+            otherwise = self.steps[parts[-1][2] + 1 :]
             del self.steps[parts[0][1] :]
-            self.steps.append(step)
+            self.steps.append(steps.choose(guarded, otherwise, elastic))
             self.height = max(height, self.height + 1)
             return
         self.jumps += 1
@@ -354,7 +321,7 @@ def _hard_parts(node: nodes.Expression) -> set[int]:
         height = 1 + max((heights[id(child)] for child in inner), default=0)
         heights[id(current)] = height
         if (
-            (inner and height > MAX_CLOSURE_DEPTH * 2)
+            (inner and height > nodes.MAX_CLOSURE_DEPTH * 2)
             or isinstance(current, nodes.CallNode)
             or (isinstance(current, nodes.Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)

@@ -16,11 +16,9 @@ from typing import Any
 
 import msgspec
 
-from lastword.errors import LastWordError
-from lastword.script.errors import PlacedError
-from lastword.script.lexer import cut, find_token
 from lastword.script.nodes import Access, CallNode, For, Let, Literal, Name, Script, Set, children
 from lastword.script.parser import parse
+from lastword.script.tokens import PlacedError, cut, find_token
 
 NOT_KEPT = "[a secret, not kept]"
 """What stands in place of a secret wherever a text is remembered or shown."""
@@ -51,7 +49,9 @@ class Concealed(msgspec.Struct, frozen=True):
         """An error without the line that it quotes, when that may hold a part of a secret."""
         if not self.is_changed:
             return str(error)
-        return self.clean(str(LastWordError(error.fact, place=error.place, hint=error.hint)))
+        told = PlacedError(error.fact, hint=error.hint)
+        told.place = error.place
+        return self.clean(str(told))
 
     def __repr__(self) -> str:
         return f"Concealed({self.text!r})"

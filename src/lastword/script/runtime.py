@@ -18,8 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from lastword.errors import NotJSON
-from lastword.script.errors import LimitExceeded, NumberRange
-from lastword.script.lexer import Places
+from lastword.script.tokens import LimitExceeded, NumberRange, Places
 from lastword.values import MAX_SAFE_INTEGER, compare, number_text, scalar_text, weigh, write
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from lastword.script.builtins import BUILTINS
-from lastword.script.errors import UndefinedVariable
 from lastword.script.hints import hint_for_word, nearest
 from lastword.script.runtime import FIRST_SLOT, UNSET, Closure, Frame, Step
+from lastword.script.tokens import UndefinedVariable
 
 
 class Place(msgspec.Struct, frozen=True, eq=False):

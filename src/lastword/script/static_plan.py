@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from lastword.script import nodes
-from lastword.script.lexer import Places
 from lastword.script.parser import parse
 from lastword.script.printer import one_line
 from lastword.script.signatures import Signature, Signatures
+from lastword.script.tokens import Places
 
 # What a person takes in at a glance; the script itself has the rest.
 MAX_SHOWN = 70

@@ -21,9 +21,9 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Closure, Frame, RunState, Site, Step, equality
+from lastword.script.tokens import InvalidCondition, InvalidIterable, PlacedError
 
 if TYPE_CHECKING:
     from lastword.script.builtins import Body
@@ -68,9 +68,10 @@ def not_a_condition(value: Any, at: int) -> PlacedError:
     )
 
 
-def choose(condition: Closure, then: list[Step], otherwise: list[Step], elastic: bool, at: int) -> Step:
-    """An IF whose branches neither wait nor jump."""
-    if len(then) == 1 and len(otherwise) <= 1:
+def choose(parts: list[tuple[Closure, list[Step], int]], otherwise: list[Step], elastic: bool) -> Step:
+    """An IF whose branches neither wait nor jump: its conditions, each with its block and its token, and its ELSE."""
+    condition, then, at = parts[0]
+    if len(parts) == len(then) == 1 and len(otherwise) <= 1:
         yes = then[0]
         no = otherwise[0] if otherwise else nothing
 
@@ -83,25 +84,6 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], elastic:
             raise not_a_condition(value, at)
 
         return one_of_two
-    through = go_through if elastic else _hurry_through
-
-    def step(
-        f: Frame,
-        condition: Closure = condition,
-        then: list[Step] = then,
-        otherwise: list[Step] = otherwise,
-        at: int = at,
-    ) -> Any:
-        value = condition(f)
-        if value is not True and value is not False:
-            raise not_a_condition(value, at)
-        return through(f, iter(then if value else otherwise))
-
-    return step
-
-
-def choose_first(parts: list[tuple[Closure, list[Step], int]], otherwise: list[Step], elastic: bool) -> Step:
-    """An IF with ELSEIFs whose branches neither wait nor jump."""
     through = go_through if elastic else _hurry_through
 
     def step(f: Frame, parts: list[tuple[Closure, list[Step], int]] = parts, otherwise: list[Step] = otherwise) -> Any:
