@@ -566,14 +566,14 @@ MUTANTS = [
     ),
     Mutant(
         "rules: below, another data folder",
-        "commands/local_session.py",
+        "config/loader.py",
         "    if not is_in_folder_above():\n        return False\n",
         "",
         "tests/rules/test_below.py",
     ),
     Mutant(
         "rules: below, half a path in a variable",
-        "commands/local_session.py",
+        "config/loader.py",
         "    if named and not StoreAddress(named).is_whole:\n",
         "    if False:\n",
         "tests/rules/test_below.py",

@@ -18,7 +18,7 @@ import click
 import pytest
 
 from lastword import cli
-from lastword.rules import is_path
+from lastword.rules.terms import is_path
 from lastword.tools.declaration import ToolFacts
 from lastword.tools.guard import MARKER
 from lastword.tools.manifest import parse_manifest

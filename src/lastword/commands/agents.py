@@ -29,8 +29,10 @@ from lastword.commands.invocation import (
     complain,
     config_option,
     configured_memory,
+    note_agent,
     project_option,
     read_config,
+    refuse_below,
     remembering,
     say,
     store_option,
@@ -38,7 +40,6 @@ from lastword.commands.invocation import (
 )
 from lastword.lazily import load_later
 from lastword.store import data_folder
-from lastword.tools.guard import note_agent, refuse_below
 
 if TYPE_CHECKING:
     import uvicorn

@@ -19,20 +19,21 @@ from lastword.commands.invocation import (
     FAILED,
     NOT_ALLOWED,
     WHO,
+    Misused,
     check_seen,
     complain,
+    is_below,
     is_meant,
     json_option,
     one_of,
     plain_option,
     print_json,
+    say,
     store_option,
     with_journal,
     with_own_journal,
 )
 from lastword.consent import Answerer, ApprovalRequest, UserAction
-from lastword.display import visible
-from lastword.errors import LastWordError, SessionError
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
 from lastword.rules import (
     GrantChoice,
@@ -46,11 +47,11 @@ from lastword.rules import (
     step_of,
 )
 from lastword.terminal import terminal_approver
-from lastword.tools import QuestionAnswer, questions
-from lastword.tools.guard import is_below
+from lastword.tools import questions
 
 if TYPE_CHECKING:
     from lastword.terminal import Look
+    from lastword.tools import QuestionAnswer
 
 
 @click.command()
@@ -60,11 +61,11 @@ def approvals(store: str | None, as_json: bool) -> int:
     """List the questions that wait for an answer, of all programs that share this memory."""
     waiting, damaged = with_journal(store, Journal.questions)
     for call_id, problem in damaged.items():
-        complain(f"{visible(call_id)} cannot be shown: {problem}")
+        complain(f"{call_id} cannot be shown: {problem}")
     ended = FAILED if damaged else DONE
     asking, damaged_questions = with_journal(store, standing_questions)
     for call_id, problem in damaged_questions.items():
-        complain(f"{visible(call_id)} cannot be shown: {problem}")
+        complain(f"{call_id} cannot be shown: {problem}")
         ended = FAILED
     if as_json:
         print_json([*waiting, *map(question_facts, asking)])
@@ -86,11 +87,11 @@ def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
         request = ApprovalRequest.from_facts(facts)
         entry = entry_of(request, 0, session=None)
         given = f", {entry.summary}" if entry.summary else ""
-        asked_by = f" Asked for by {visible(request.origin)}." if request.origin else ""
+        asked_by = f" Asked for by {request.origin}." if request.origin else ""
         unknown = " Nobody knows whether the program that asked lives." if facts["asker"] == "unknown" else ""
-        click.echo(f"{request.call_id}  {visible(cut(request.title))}")
-        click.echo(f"    {visible(request.tool)}{given}")
-        click.echo(f"    {entry.effect_words}.{asked_by}{unknown}")
+        say(f"{request.call_id}  {cut(request.title)}")
+        say(f"    {request.tool}{given}")
+        say(f"    {entry.effect_words}.{asked_by}{unknown}")
 
 
 @click.command()
@@ -120,7 +121,7 @@ def answer(
         check_seen(digest, None, "lastword approvals --json")
         return answer_question(call_id, said, store, plain=plain)
     if reason and said != "deny":
-        raise LastWordError("a reason goes with --deny", place="lastword answer")
+        raise Misused("a reason goes with --deny", place="lastword answer")
 
     async def reply(journal: Journal) -> tuple[str, bool, str] | None:
         waiting, damaged = await journal.questions()
@@ -128,7 +129,7 @@ def answer(
             raise damaged[call_id]
         facts = next((f for f in waiting if f["call_id"] == call_id), None)
         if facts is None:
-            raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
+            raise Misused("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         check_seen(digest, request.digest, "lastword approvals --json")
 
@@ -189,7 +190,7 @@ async def _action(
     me: str,
 ) -> UserAction:
     if edits and said == "second":
-        raise LastWordError("the second button takes the call as it was asked for", place="lastword answer")
+        raise Misused("the second button takes the call as it was asked for", place="lastword answer")
     if edits:
         changed = read_arguments(request.manifest, edits, {})
         return request.edit(**changed)
@@ -197,15 +198,13 @@ async def _action(
         return request.allow()
     if said == "second":
         if not request.manifest.secondary_acts:
-            raise LastWordError("the second button of this tool is a no", place="lastword answer", hint="say --deny")
+            raise Misused("the second button of this tool is a no", place="lastword answer", hint="say --deny")
         return request.allow_second()
     if said == "deny":
         return request.deny(reason)
     approver = terminal_approver(plain=plain)
     if approver is None:
-        raise LastWordError(
-            "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
-        )
+        raise Misused("there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny")
     approver.offer_steps(look, me)
     # Whoever called for the card of another program may think that they only leave it.
     approver.close_words = "close: it does not run"
@@ -227,8 +226,8 @@ def list_tool_questions(asking: Sequence[StandingQuestion]) -> None:
     for standing in asking:
         question = standing.question
         dead = ", of a program that has ended: no answer reaches it" if standing.is_dead else ""
-        click.echo(f"{question.call_id}  {visible(cut(question.display_name))} wants to know something{dead}")
-        click.echo(f"    {visible(question.tool)} asks: “{visible(cut(question.message))}”")
+        say(f"{question.call_id}  {cut(question.display_name)} wants to know something{dead}")
+        say(f"    {question.tool} asks: “{cut(question.message)}”")
 
 
 async def find_question(journal: Journal, call_id: str) -> StandingQuestion | None:
@@ -242,7 +241,7 @@ async def find_question(journal: Journal, call_id: str) -> StandingQuestion | No
 def answer_question(call_id: str, said: str | None, store: str | None, *, plain: bool) -> int:
     """Answer what a running tool asks: with its form here, or by declining."""
     if said in ("allow", "second"):
-        raise LastWordError(
+        raise Misused(
             "this is a question of a running tool, and no approval: there is nothing to allow",
             place=PLACE,
             hint=f"{PLACE} {call_id} shows it; --deny says that you would rather not say",
@@ -251,7 +250,7 @@ def answer_question(call_id: str, said: str | None, store: str | None, *, plain:
     async def reply(journal: Journal) -> tuple[QuestionAnswer, bool]:
         standing = await find_question(journal, call_id)
         if standing is None:
-            raise LastWordError("this question waits no longer", place=call_id)
+            raise Misused("this question waits no longer", place=call_id)
         answer = questions.Declined() if said == "deny" else await _ask_here(standing, plain=plain)
         return answer, await answer_from_elsewhere(journal, standing, answer, WHO)
 
@@ -266,7 +265,7 @@ def answer_question(call_id: str, said: str | None, store: str | None, *, plain:
 async def _ask_here(standing: StandingQuestion, *, plain: bool) -> QuestionAnswer:
     approver = terminal_approver(plain=plain)
     if approver is None:
-        raise LastWordError("there is no terminal to show the question on", place=PLACE, hint="say --deny to decline")
+        raise Misused("there is no terminal to show the question on", place=PLACE, hint="say --deny to decline")
     return await approver.on_question(standing.question, elsewhere=True)
 
 

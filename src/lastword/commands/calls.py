@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
-import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -25,11 +23,12 @@ from lastword.commands.invocation import (
     UNKNOWN,
     WRONG_USAGE,
     Misused,
-    ask_trust,
     auto_approve_option,
     check_seen,
     complain,
+    hand_out,
     is_again_meant,
+    is_below,
     json_option,
     one_of,
     plain_option,
@@ -45,17 +44,12 @@ from lastword.commands.invocation import (
     with_own_journal,
 )
 from lastword.commands.local_session import SessionOptions, rules_here, session_of, together
-from lastword.config import load
 from lastword.consent import ApprovalRequest
-from lastword.display import visible
-from lastword.editor import EDITOR_TOOLS, editor_tools
-from lastword.errors import NotJSON, SessionError, ToolLoadError, UnknownTool, did_you_mean
+from lastword.errors import NotJSON
 from lastword.journal import Journal, timeline
-from lastword.mcp import McpServers
 from lastword.session import Session
 from lastword.terminal import attend, is_interactive, terminal_approver
-from lastword.tools import Tool, Toolbox, ToolRegistry
-from lastword.tools.guard import is_below
+from lastword.tools import ToolRegistry
 
 if TYPE_CHECKING:
     from lastword.consent import Kind, Outcome
@@ -81,21 +75,10 @@ def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: Sess
 
     A string argument is taken as it stands; every other value is JSON: count=3 tags='["a"]'.
     """
-    registry = ToolRegistry()
     approver = terminal_approver(plain=options.plain)
-    servers = _servers_with(tool, options.folders, registry)
-    toolbox = None if registry.is_registered(tool) else _toolbox_with(tool, options)
-    if toolbox is None:
-        if not registry.is_registered(tool):
-            editor_tools(registry)
-        arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
-    else:
-        found = toolbox.lookup(tool)
-        if found.manifest.script_editor_only and options.project is None:
-            raise ToolLoadError(f"{tool} works on the files of a project", hint="name its folder: --project DIR")
-        arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
-        Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
-        toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
+    registry, servers, arguments = options.one_tool(
+        tool, lambda manifest: read_arguments(manifest, pairs, _json_object(json_args)), asking=approver is not None
+    )
 
     async def converse() -> Outcome:
         async with servers, options.session(registry, approver) as session:
@@ -108,41 +91,6 @@ def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: Sess
     else:
         _print_outcome(outcome, options.store)
     return EXIT_CODES[outcome.kind]
-
-
-def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
-    """The MCP servers of the configuration, with their tools registered when this tool is one of them."""
-    own = Toolbox.find_any(folders).tools
-    if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
-        return McpServers({}, Toolbox.HERE)
-    servers, offered = McpServers.of(load(environ=os.environ)), ToolRegistry()
-    told = servers.offer(offered)
-    if not offered.is_registered(tool):
-        for words in told:
-            complain(words)  # Perhaps it is one of those that are not trusted.
-        return McpServers({}, Toolbox.HERE)
-    registry.add(offered.lookup(tool))
-    return servers
-
-
-def _toolbox_with(tool: str, options: SessionOptions) -> Toolbox | None:
-    """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
-    editors = [known.name for known in EDITOR_TOOLS]
-    if tool not in editors and options.project is None:
-        return Toolbox.find(options.folders)
-    toolbox = Toolbox.find_any(options.folders)
-    own = [found.manifest.id for found in toolbox.tools]
-    if tool in own or (tool not in editors and toolbox.problems):
-        return toolbox
-    if tool not in editors:  # A name that nobody has is compared with theirs too.
-        known = [*editors, *own]
-        listed = f"the tools are: {', '.join(sorted(known))}"
-        raise UnknownTool(f"unknown tool {tool}", hint=did_you_mean(tool, known) or listed)
-    if options.project is None:
-        raise UnknownTool(
-            f"{tool} works only on a project in an editor, and there is none here", hint="name one: --project DIR"
-        )
-    return None
 
 
 def _json_object(text: str | None) -> dict[str, Any]:
@@ -268,9 +216,9 @@ def resolve(
         async def look(journal: Journal) -> list[str]:
             life = await journal.life(call_id)
             if not life.in_doubt:
-                raise SessionError("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
+                raise Misused("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
             if journal.is_running(life):
-                raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
+                raise Misused("this call is still running", place=call_id, hint="wait for it, or cancel it first")
             return timeline(await journal.store.read(subject=call_id), of=call_id)
 
         for line in with_own_journal(options.store, "lastword resolve", look):
@@ -348,7 +296,7 @@ def _finish(result: Run, *, as_json: bool, show_output: bool = False) -> int:
         print_json(_as_dict(result))
         return _exit_code(result)
     for line in result.output if show_output else ():
-        click.echo(visible(line) if sys.stdout.isatty() else line)
+        hand_out(line)
     say_problems([*result.warnings, *(result.errors or ([result.error] if result.error else []))])
     if result.status == "waiting":
         click.echo(
@@ -373,7 +321,7 @@ def _json(text: str, place: str, hint: str) -> Any:
 
 def _print_line(event: Event) -> None:
     if isinstance(event, Printed):
-        click.echo(visible(event.line) if sys.stdout.isatty() else event.line)
+        hand_out(event.line)
 
 
 def _as_dict(result: Run) -> dict[str, Any]:
@@ -418,10 +366,7 @@ EXIT_CODES: dict[Kind, int] = {
 def _print_outcome(outcome: Outcome, store: str | None = None) -> None:
     """The result on stdout; what kept it from happening on stderr."""
     told = outcome.kind in ("succeeded", "cancelled")
-    message = outcome.message
-    if (sys.stdout if told else sys.stderr).isatty():
-        message = visible(message)  # a program may want the bytes; a terminal must not obey them
-    click.echo(message, err=not told)
+    hand_out(outcome.message, err=not told)
     if outcome.content:
         there = f" --store {shlex.quote(store)}" if store else ""
         words = "writes what it returned into a folder"

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import click
 
 from lastword.call import wait_for_answer
-from lastword.commands.invocation import DONE, complain, data_file, people_of
+from lastword.commands.invocation import DONE, Misused, complain, data_file, open_memory, people_of, refuse_below, say
 from lastword.commands.local_session import ChatOptions, Seat, Setup, conversation_options, find_here
 from lastword.errors import LastWordError
 from lastword.journal import attending
@@ -46,10 +46,8 @@ from lastword.talk import (
 )
 from lastword.terminal import (
     Window,
-    fitted,
     is_interactive,
 )
-from lastword.tools.guard import refuse_below
 from lastword.web import (
     AssistantSetup,
     JoinableServer,
@@ -129,7 +127,7 @@ def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
     """Refuse to be told of a model that another server chooses."""
     for name, given in (("--upstream", options.upstream), ("--model", options.model)):
         if server is not None and given is not None:
-            raise LastWordError(
+            raise Misused(
                 f"the server at {server} chooses its own model",
                 place=name,
                 hint="leave out --server, or name the model in a preset",
@@ -138,7 +136,7 @@ def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
 
 async def _chat_elsewhere(setup: Setup, url: str) -> None:
     wire = HttpWire(url, os.environ.get("LASTWORD_TOKEN"))
-    store = setup.open_store()
+    store = open_memory(setup.config)
     try:
         await setup.talk(wire, store, None, f"Server: {wire.url}.")
     finally:
@@ -159,7 +157,7 @@ async def assistant_api(
     config = setup.config
     async with AsyncExitStack() as after:
         choice = await choose_model(config, kept=read_kept_model(data_file("model.json")))
-        store = setup.open_store()
+        store = open_memory(setup.config)
         after.push_async_callback(store.close)
         stopping, models = Stopping(), ChangingUpstream(choice.upstream)
         app = build_app(
@@ -183,7 +181,7 @@ async def assistant_api(
 def check_alone(others: Mapping[str, object]) -> None:
     """Refuse what would be ignored."""
     if unused := [name for name, value in others.items() if value]:
-        raise LastWordError(
+        raise Misused(
             "joins a conversation as it is; it takes no tools, preset, session, store or configuration",
             place="--attach",
             hint=f"leave out {', '.join(unused)}",
@@ -211,7 +209,7 @@ async def _enter(named: str) -> tuple[HttpWire, Window]:
         wire = HttpWire(found.address)
         host = urlsplit(found.address).hostname or ""
         if parts.scheme != "https" and not is_loopback(host):
-            raise LastWordError(f"{host} is another machine, and http would show it everything", place="--attach")
+            raise Misused(f"{host} is another machine, and http would show it everything", place="--attach")
         try:
             return wire, await Window.enter(wire, found.key)
         except LastWordError as problem:
@@ -228,17 +226,17 @@ def _find(named: str) -> JoinableServer:
     if named:
         known = [found for found in known if found.address == named.rstrip("/").removesuffix("/v1")]
         if not known:
-            raise LastWordError(
+            raise Misused(
                 f"no `lastword up` of yours runs at {named}",
                 place="--attach",
                 hint="take the address with a key that the page makes under Settings",
             )
     chosen = find_here(known) or known
     if not chosen:
-        raise LastWordError("no `lastword up` of yours runs", place="--attach", hint="start one: lastword up")
+        raise Misused("no `lastword up` of yours runs", place="--attach", hint="start one: lastword up")
     if len(chosen) > 1:
         listed = ", ".join(f"{found.address} ({found.folder})" for found in chosen)
-        raise LastWordError(f"several of yours run: {listed}", place="--attach", hint="name one: --attach URL")
+        raise Misused(f"several of yours run: {listed}", place="--attach", hint="name one: --attach URL")
     return chosen[0]
 
 
@@ -298,7 +296,7 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
         is_chat = setup.seat.is_attended and sys.stdout.isatty()
         stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
         _say_what_is_up(setup, address, session, choice)
-        _say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
+        say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}", fits=True)
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())
         after.enter_context(JoinFile(data_file("open"), address, gate, Path.cwd()).published())
@@ -326,11 +324,11 @@ async def _session_to_open(setup: Setup, store: Store) -> str | None:
     """The one that was named, else one that was left unfinished, else the last one of this folder."""
     if setup.session_id is not None:
         if await begins_session(store, setup.session_id):
-            _say(f"There was no session {setup.session_id}: it begins now.")
+            say(f"There was no session {setup.session_id}: it begins now.", fits=True)
         return setup.session_id
     people = people_of(setup.config)
     if (left := await left_unfinished(store, people)) is not None:
-        _say(f"Going on with session {left}: something was left unfinished in it.")
+        say(f"Going on with session {left}: something was left unfinished in it.", fits=True)
         return left
     # Another `up` of this folder has its conversation open already.
     if find_here(find_joinable(data_file("open"))):
@@ -340,18 +338,13 @@ async def _session_to_open(setup: Setup, store: Store) -> str | None:
 
 def _say_what_is_up(setup: Setup, address: str, session: Session, choice: ModelChoice) -> None:
     config = setup.config.server
-    _say(f"Listening on {address}/v1, for this machine only. Other programs need a token: `lastword token create`.")
+    words = [f"Listening on {address}/v1, for this machine only. Other programs need a token: `lastword token create`."]
     if not is_loopback(config.host):
-        _say(f"(host = {config.host} is for `lastword serve`.)")
-    _say(f"Remembering in {config.store or data_file()}, session {session.id}.")
+        words.append(f"(host = {config.host} is for `lastword serve`.)")
+    words.append(f"Remembering in {config.store or data_file()}, session {session.id}.")
     if setup.servers.all:
-        _say(f"MCP servers: {', '.join(server.in_words for server in setup.servers.all)}.")
-    _say(f"{choice.words}{setup.tour_hint}")
-
-
-def _say(words: str) -> None:
-    """A line of ours. On a screen it breaks between words; for a program it is one line."""
-    click.echo(fitted(words, sys.stdout))
+        words.append(f"MCP servers: {', '.join(server.in_words for server in setup.servers.all)}.")
+    say("\n".join([*words, f"{choice.words}{setup.tour_hint}"]), fits=True)
 
 
 class Beside(Serving):

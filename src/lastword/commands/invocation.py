@@ -35,12 +35,17 @@ from lastword.consent import People, person
 from lastword.display import visible
 from lastword.errors import ConfigError, StoreError
 from lastword.journal import Journal, open_default_journal
-from lastword.store import StoreAddress, default_path
-from lastword.tools.guard import refuse_below
+from lastword.store import StoreAddress, default_path, open_store
+
+# What a person alone may start is refused below a tool or an agent: each command says so before it opens anything.
+from lastword.tools.guard import is_below as is_below
+from lastword.tools.guard import note_agent as note_agent
+from lastword.tools.guard import refuse_below as refuse_below
 
 if TYPE_CHECKING:
     from lastword.consent import ApprovalRequest
     from lastword.script import PlacedError
+    from lastword.store import Store
     from lastword.tools import Unagreed
 
 log = logging.getLogger("lastword")
@@ -156,6 +161,10 @@ def store_address(config: Config) -> str:
     return config.server.store or f"sqlite:///{data_file()}"
 
 
+def open_memory(config: Config) -> Store:
+    return open_store(store_address(config))
+
+
 @asynccontextmanager
 async def remembering(store: str | None) -> AsyncIterator[Journal]:
     """The memory of a command. What it could not keep is said, beside whatever the command itself has to say."""
@@ -202,9 +211,15 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def say(words: str, *, err: bool = False) -> None:
-    """Print it. What others wrote in it is marked: a terminal must not obey them."""
-    click.echo(visible(words), err=err)
+def say(words: str, *, err: bool = False, fits: bool = False) -> None:
+    """Print it. What others wrote in it is marked: a terminal must not obey them. What `fits` breaks between words."""
+    words = visible(words)
+    click.echo(terminal.fitted(words, sys.stderr if err else sys.stdout) if fits else words, err=err)
+
+
+def hand_out(text: str, *, err: bool = False) -> None:
+    """Print what a tool or a script gave. A program may want the bytes; a terminal must not obey them."""
+    click.echo(visible(text) if (sys.stderr if err else sys.stdout).isatty() else text, err=err)
 
 
 NOT_DONE = "Nothing was done."
@@ -222,7 +237,7 @@ def agreed(question: str, given: str | None, exactly: str, option: str, word: st
         if given.casefold() == exactly:
             return True
         raise Misused(f"it is another: {exactly}", place=option, hint="look at it; nothing was done")
-    click.echo(terminal.fitted(question, sys.stderr), err=True)
+    say(question, err=True, fits=True)
     if not terminal.is_interactive():
         complain(
             "nobody is here to read this, so nothing was done\n"
@@ -279,7 +294,7 @@ def is_again_meant(call_id: str, tool: str) -> bool:
             hint=f"read its card in lastword show {call_id} --json, and say which one you have read: --digest DIGEST",
         )
     name = visible(tool)
-    click.echo(terminal.fitted("It may be the second time that this happens.", sys.stderr), err=True)
+    say("It may be the second time that this happens.", err=True, fits=True)
     return typed_out(f"Type the name of the tool, {name}, to run it once more, or no, and press Enter", name)
 
 
@@ -297,6 +312,11 @@ RIGHTS = "It would run with all the rights of your account."
 Agreed = Literal["yes", "always", "no"]
 
 
+def trust_asker() -> Callable[[Sequence[Unagreed]], list[Agreed]] | None:
+    """Whom to ask whether found code may run: the person at this terminal, or nobody."""
+    return ask_trust if terminal.is_interactive() else None
+
+
 def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
     """Ask whether code that was found here may run. Only a whole word agrees; one word is enough for all."""
     if len(questions) > 1:
@@ -304,7 +324,7 @@ def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
             _show(question)
         count = f"all {len(questions)}"
         words = f"{RIGHTS} Type all to run the code of {count}, one to be asked about each by itself, or no, and"
-        click.echo(terminal.fitted(f"{words} press Enter.", sys.stderr), err=True)
+        say(f"{words} press Enter.", err=True, fits=True)
         word = typed_word(f"Run the code of {count}", ("all", "one", "no"))
         if word != "one":
             return ["yes" if word == "all" else "no"] * len(questions)
@@ -318,7 +338,7 @@ def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
 def _ask_one(question: Unagreed) -> Agreed:
     _show(question)
     words = f"{RIGHTS} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
-    click.echo(terminal.fitted(f"{words} press Enter.", sys.stderr), err=True)
+    say(f"{words} press Enter.", err=True, fits=True)
     return typed_word("Run it", ("yes", "always", "no"))
 
 
@@ -344,6 +364,13 @@ def typed_word(question: str, words: Sequence[Word]) -> Word:
             if answer == word:
                 return word
         click.echo(f"Please type {', '.join(words[:-1])} or {words[-1]}.", err=True)
+
+
+def typed_secret(question: str) -> str:
+    """What is typed without being shown, or a line of standard input."""
+    if terminal.is_interactive():
+        return str(click.prompt(question, hide_input=True, err=True))
+    return sys.stdin.readline().rstrip("\n")
 
 
 def read_script(file: str) -> tuple[str, str | None]:

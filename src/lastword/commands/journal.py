@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +14,19 @@ from lastword import values
 from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
+    Misused,
     agreed,
     check_flag,
     json_option,
     print_json,
+    refuse_below,
+    say,
     store_option,
     with_journal,
     with_own_journal,
 )
 from lastword.consent import size_in_words
-from lastword.display import visible
-from lastword.errors import LastWordError, StoreError, did_you_mean
+from lastword.errors import StoreError, did_you_mean
 from lastword.server import Conversations, EndedUnused
 from lastword.store import (
     Behind,
@@ -40,8 +41,6 @@ from lastword.store import (
     open_store,
     verify_export,
 )
-from lastword.terminal import fitted
-from lastword.tools.guard import refuse_below
 
 if TYPE_CHECKING:
     from lastword.journal import Journal
@@ -67,12 +66,12 @@ def verify(head: str | None, start: str | None, file: str | None, store: str | N
     pin, known = _given_head("--head", head), _given_head("--from", start)
     if file is not None:
         if known is not None:
-            raise LastWordError("an exported file is verified whole", place="--from", hint="leave --from out")
+            raise Misused("an exported file is verified whole", place="--from", hint="leave --from out")
         try:
             with Path(file).open("rb") as lines:
                 end = verify_export(lines, name=file, head=pin)
         except OSError as problem:
-            raise LastWordError(f"it cannot be read: {problem.strerror}", place=file) from None
+            raise Misused(f"it cannot be read: {problem.strerror}", place=file) from None
     else:
         end = with_journal(store, lambda journal: _verify(journal, pin, known))
     if known is None:
@@ -89,7 +88,7 @@ def _given_head(option: str, text: str | None) -> Head | None:
     try:
         return None if text is None else Head.parse(text)
     except StoreError as problem:
-        raise LastWordError(problem.fact, place=option, hint=problem.hint) from None
+        raise Misused(problem.fact, place=option, hint=problem.hint) from None
 
 
 def _records(count: int) -> str:
@@ -99,7 +98,7 @@ def _records(count: int) -> str:
 async def _verify(journal: Journal, pin: Head | None, start: Head | None) -> Head:
     """A journal that is not there proves nothing, so the empty one that opening makes must not pass for it."""
     if not (await journal.store.head()).seq:
-        raise LastWordError(
+        raise Misused(
             "there is nothing in this journal",
             place="lastword journal",
             hint="--store names another; lastword doctor says which",
@@ -134,8 +133,7 @@ def accept(head: str | None, store: str | None, as_json: bool) -> int:
         click.echo("There is nothing to accept: the journal holds everything that was seen of it.")
         return DONE
     if pin is None:
-        for line in _told(behind):
-            click.echo(line, err=True)
+        _tell(behind)
     if not agreed("Go on from here?", head, str(behind.found), "--head", "accept"):
         return NOT_ALLOWED
     with_journal(store, lambda journal: _accept(journal, behind))
@@ -150,7 +148,7 @@ async def _accept(journal: Journal, seen: Behind) -> None:
     """Write down what was accepted, and let it count."""
     behind = await journal.store.behind()
     if behind is None or behind.seen != seen.seen or not await journal.store.contains(seen.found):
-        raise LastWordError(
+        raise Misused(
             "the journal changed while you looked at it",
             place="lastword journal accept",
             hint="look again; nothing was done",
@@ -171,18 +169,15 @@ def _facts(behind: Behind) -> dict[str, Any]:
     }
 
 
-def _told(behind: Behind) -> list[str]:
+def _tell(behind: Behind) -> None:
     """What a person has to know before they accept it."""
     seen, missing = behind.seen, 0 if behind.seen is None else behind.seen.seq - behind.found.seq
-    return [
-        fitted(f"This journal lacks what was seen of it: {visible(behind.fact)}.", sys.stderr),
-        "",
-        f"  last seen  {'not known any more' if seen is None else seen}",
-        f"  found      {behind.found}",
-        f"  missing    {f'at least {_records(missing)}' if missing > 0 else 'not known'}",
-        "",
-        fitted(_MEANING, sys.stderr),
-    ]
+    say(f"This journal lacks what was seen of it: {behind.fact}.", err=True, fits=True)
+    click.echo(err=True)
+    click.echo(f"  last seen  {'not known any more' if seen is None else seen}", err=True)
+    click.echo(f"  found      {behind.found}", err=True)
+    click.echo(f"  missing    {f'at least {_records(missing)}' if missing > 0 else 'not known'}\n", err=True)
+    say(_MEANING, err=True, fits=True)
 
 
 _MEANING = (
@@ -206,7 +201,7 @@ def export_command(file: str, store: str | None) -> int:
         except OSError as problem:
             if isinstance(problem, BrokenPipeError):
                 raise
-            raise LastWordError(f"it cannot be written: {problem.strerror}", place=file) from None
+            raise Misused(f"it cannot be written: {problem.strerror}", place=file) from None
 
     with_journal(store, write)
     return DONE
@@ -224,9 +219,7 @@ def prune(before: str, store: str | None) -> int:
     try:
         day = datetime.datetime.fromisoformat(before).astimezone()
     except ValueError:
-        raise LastWordError(
-            f"found {before!r}, expected a date", place="--before", hint="for instance 2026-01-31"
-        ) from None
+        raise Misused(f"found {before!r}, expected a date", place="--before", hint="for instance 2026-01-31") from None
     gone, ended = with_own_journal(store, "lastword journal prune", lambda journal: _prune(journal, day.timestamp()))
     click.echo(f"The contents of {gone.records} {'record was' if gone.records == 1 else 'records were'} forgotten.")
     if gone.contents:
@@ -294,10 +287,10 @@ async def _forget(journal: Journal, id: str) -> EndedUnused:
     if found is None:
         known = [facts["id"] for facts in await _list_conversations(journal)]
         hint = did_you_mean(id, known) or "lastword journal conversations lists those that are kept"
-        raise LastWordError("there is no such conversation", place=visible(id), hint=hint)
+        raise Misused("there is no such conversation", place=id, hint=hint)
     if id in await journal.unfinished():
         hint = "lastword approvals and lastword runs name what is open"
-        raise LastWordError("something in its session is still open", place=visible(id), hint=hint)
+        raise Misused("something in its session is still open", place=id, hint=hint)
     messages = len(found.lines)
     await kept.delete(found)
     return EndedUnused(1, messages)
@@ -322,20 +315,18 @@ def copy(source: str, target: str) -> int:
     for address in (source, target):
         check_flag(address)
     if str(StoreAddress(source)) == str(StoreAddress(target)):
-        raise LastWordError(
-            "both are the same journal", place="lastword journal copy", hint="name another one to copy to"
-        )
+        raise Misused("both are the same journal", place="lastword journal copy", hint="name another one to copy to")
     head = asyncio.run(_copy(_movable(source), _movable(target)))
     click.echo(f"{head.seq} {'record' if head.seq == 1 else 'records'}, the same in both, each as it was written.")
     click.echo(f"head {head}")
-    click.echo(fitted(_WARNING, sys.stdout))
+    say(_WARNING, fits=True)
     return DONE
 
 
 def _movable(address: str) -> Store:
     store = open_store(address)
     if isinstance(store, MemoryStore):
-        raise LastWordError(
+        raise Misused(
             "a journal in memory is gone when this command ends",
             place="lastword journal copy",
             hint="name a file or a server: sqlite:///FILE, postgresql://…",
@@ -366,7 +357,7 @@ def grant(role: str, forgetting: bool, store: str | None) -> int:
     async def work(journal: Journal) -> None:
         kept: Store = journal.store
         if not isinstance(kept, stores.PostgresStore):
-            raise LastWordError(
+            raise Misused(
                 "only a server has roles",
                 place="lastword journal grant",
                 hint="a file is protected by its owner and mode; a server is named like postgresql://HOST/DATABASE",

@@ -34,24 +34,22 @@ from lastword.commands.invocation import (
     people_of,
     plain_option,
     read_config,
+    refuse_below,
     remembering,
-    store_address,
     store_option,
     tools_option,
+    trust_asker,
 )
-from lastword.config import Config, load
+from lastword.config import is_own_memory, load
 from lastword.consent import Approver, Preset
-from lastword.display import visible
-from lastword.editor import Privacy, ProjectEditor, editor_tools
-from lastword.errors import ConfigError, EditError, SessionError
+from lastword.editor import EDITOR_TOOLS, Privacy, ProjectEditor, editor_tools
+from lastword.errors import EditError, did_you_mean
 from lastword.journal import Journal, cut
 from lastword.lazily import load_later
 from lastword.mcp import McpServers
 from lastword.rules import Policy, load_policy, places_for
 from lastword.session import Session
-from lastword.store import SqliteStore, Store, StoreAddress, open_store
-from lastword.tools import Toolbox, ToolRegistry
-from lastword.tools.guard import given_above, is_below, is_in_folder_above, refuse_below
+from lastword.tools import Tool, Toolbox, ToolRegistry
 
 if TYPE_CHECKING:
     import asyncio
@@ -59,12 +57,14 @@ if TYPE_CHECKING:
     from starlette import responses
 
     from lastword import talk, web
+    from lastword.config import Config
+    from lastword.store import Store
     from lastword.talk import ModelChoice, Wire
+    from lastword.tools import Manifest
 else:
     # For conversations alone.
     responses, talk, web = map(load_later, ("starlette.responses", "lastword.talk", "lastword.web"))
 
-STORE = "LASTWORD_STORE"
 ELSEWHERE = "a tool or an agent started this on another memory than yours, where what was used of it is not counted"
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3
@@ -103,6 +103,47 @@ class SessionOptions(msgspec.Struct, frozen=True):
         """The tools of the folders, and the editor's for a project. `asking` asks about found code."""
         return load_tools(self.folders, self.project, asking=asking)
 
+    def one_tool(
+        self, tool: str, read: Callable[[Manifest], dict[str, Any]], *, asking: bool
+    ) -> tuple[ToolRegistry, McpServers, dict[str, Any]]:
+        """A registry with this tool, the MCP servers that must be up for it, and its arguments as `read` finds them.
+
+        They are checked before any of the tool's code is imported.
+        """
+        registry = ToolRegistry()
+        servers = _servers_with(tool, self.folders, registry)
+        toolbox = None if registry.is_registered(tool) else self._toolbox_with(tool)
+        if toolbox is None:
+            if not registry.is_registered(tool):
+                editor_tools(registry)
+            return registry, servers, read(registry.lookup(tool).manifest)
+        found = toolbox.lookup(tool)
+        if found.manifest.script_editor_only and self.project is None:
+            raise Misused(f"{tool} works on the files of a project", hint="name its folder: --project DIR")
+        arguments = read(found.manifest)
+        Tool(found.manifest, "assistant", None).validate(arguments)
+        toolbox.load(registry, only=[found], ask=ask_trust if asking else None)
+        return registry, servers, arguments
+
+    def _toolbox_with(self, tool: str) -> Toolbox | None:
+        """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
+        editors = [known.name for known in EDITOR_TOOLS]
+        if tool not in editors and self.project is None:
+            return Toolbox.find(self.folders)
+        toolbox = Toolbox.find_any(self.folders)
+        own = [found.manifest.id for found in toolbox.tools]
+        if tool in own or (tool not in editors and toolbox.problems):
+            return toolbox
+        if tool not in editors:  # A name that nobody has is compared with theirs too.
+            known = [*editors, *own]
+            listed = f"the tools are: {', '.join(sorted(known))}"
+            raise Misused(f"unknown tool {tool}", hint=did_you_mean(tool, known) or listed)
+        if self.project is None:
+            raise Misused(
+                f"{tool} works only on a project in an editor, and there is none here", hint="name one: --project DIR"
+            )
+        return None
+
     def editor(self) -> ProjectEditor | None:
         return None if self.project is None else open_project(self.project)
 
@@ -133,11 +174,26 @@ class SessionOptions(msgspec.Struct, frozen=True):
                 yield session
 
 
+def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
+    """The MCP servers of the configuration, with their tools registered when this tool is one of them."""
+    own = Toolbox.find_any(folders).tools
+    if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
+        return McpServers({}, Toolbox.HERE)
+    servers, offered = McpServers.of(load(environ=os.environ)), ToolRegistry()
+    told = servers.offer(offered)
+    if not offered.is_registered(tool):
+        for words in told:
+            complain(words)  # Perhaps it is one of those that are not trusted.
+        return McpServers({}, Toolbox.HERE)
+    registry.add(offered.lookup(tool))
+    return servers
+
+
 async def session_of(journal: Journal, subject: str) -> str:
     """The session that a run or a call belongs to."""
     found = await journal.store.read(subject=subject, limit=1)
     if not found:
-        raise SessionError("nothing is remembered of it", place=subject, hint="lastword runs and approvals list ids")
+        raise Misused("nothing is remembered of it", place=subject, hint="lastword runs and approvals list ids")
     return found[0].stream
 
 
@@ -152,7 +208,7 @@ def say_what_waits(session: Session, store: str | None) -> None:
         elif isinstance(event, QuestionAsked):
             question = event.question
             call_id = question.call_id
-            what = f"{visible(cut(question.display_name))} ({question.tool}) wants to know something"
+            what = f"{cut(question.display_name)} ({question.tool}) wants to know something"
         else:
             return
         complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {call_id}{there}")
@@ -179,33 +235,6 @@ def counted(policy: Policy, store: str | None, config: Path | None = None) -> Po
     return policy if is_own_memory(store, config) else policy.only_stricter(ELSEWHERE)
 
 
-def is_own_memory(store: str | None, config: Path | None = None) -> bool:
-    """Whether this is the memory that the person chose. A person may name any; what a tool started may not.
-
-    Below, a file counts once the person has accepted it, and a variable only as it was where all of this began.
-    """
-    if not is_below():
-        return True
-    if not is_in_folder_above():
-        return False
-    named = given_above(STORE)
-    if named and not StoreAddress(named).is_whole:
-        return False  # From which folder it was meant nobody knows here.
-    outer = {name: value for name, value in os.environ.items() if name != STORE}
-    own = named or load(config, environ=outer).server.store
-    return _place(store or load(config, environ=os.environ).server.store) == _place(own)
-
-
-def _place(address: str | None) -> str:
-    """The same for two addresses of the same memory in a file."""
-    address = address or f"sqlite:///{data_file()}"
-    if not address.lower().startswith("sqlite:"):
-        return address
-    opened = open_store(address)
-    assert isinstance(opened, SqliteStore)
-    return os.path.realpath(opened.path)
-
-
 def open_project(folder: str | Path, config: Config | None = None) -> ProjectEditor:
     """The editor for a project folder, with what the configuration says of private files."""
     if config is None:
@@ -213,7 +242,7 @@ def open_project(folder: str | Path, config: Config | None = None) -> ProjectEdi
     try:
         Privacy(config.editor.private)
     except EditError as problem:
-        raise ConfigError(f"editor.private: {problem.fact}", place=str(config.file), hint=problem.hint) from None
+        raise Misused(f"editor.private: {problem.fact}", place=str(config.file), hint=problem.hint) from None
     return ProjectEditor(folder, private=config.editor.private)
 
 
@@ -223,6 +252,15 @@ def load_tools(folders: Sequence[str], project: str | None, *, asking: bool) -> 
     Toolbox.find_any(folders).load(registry, ask=ask_trust if asking else None)
     if project is not None:
         editor_tools(registry)
+    return registry
+
+
+def every_tool(folders: Sequence[str]) -> ToolRegistry:
+    """Every tool that a command started here could have: of folders, of the editor, of trusted MCP servers."""
+    registry = ToolRegistry()
+    Toolbox.find_any(folders).load(registry, ask=trust_asker())
+    editor_tools(registry)
+    McpServers.of(load(environ=os.environ)).offer(registry)
     return registry
 
 
@@ -335,10 +373,6 @@ class Setup:
         self.servers = McpServers.of(self.config)
         for words in self.servers.offer(self.registry):
             complain(words)
-
-    def open_store(self) -> Store:
-        """The configured store, or the one in the user's data folder."""
-        return open_store(store_address(self.config))
 
     @property
     def tour_hint(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from lastword.commands.agents import approver, serve
 from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
+    Misused,
     agreed,
     apply_option,
     by_a_person,
@@ -23,9 +23,9 @@ from lastword.commands.invocation import (
     json_option,
     print_json,
     say,
+    typed_secret,
 )
 from lastword.config import FILE, Config, McpConfig, load
-from lastword.errors import ConfigError, LastWordError
 from lastword.hook import WORDS
 from lastword.mcp import (
     Gateways,
@@ -41,7 +41,6 @@ from lastword.mcp import (
     marked,
     servers_in,
 )
-from lastword.terminal import is_interactive
 from lastword.tools import ToolKey, tool_id
 
 config_option = click.option(
@@ -85,7 +84,7 @@ def add(
     if source is not None:
         return _add_from(source, name, file)
     if name is None or not way:
-        raise LastWordError(
+        raise Misused(
             "say how the server is reached",
             place="lastword mcp add",
             hint="lastword mcp add NAME -- COMMAND, or NAME URL",
@@ -102,7 +101,7 @@ def add(
 def _add_from(source: Path, only: str | None, file: Path) -> int:
     found = [server for server in servers_in(source) if only in (None, server.name, server.ours)]
     if not found:
-        raise ConfigError(f"it names no MCP server {only or ''}".rstrip(), place=str(source))
+        raise Misused(f"it names no MCP server {only or ''}".rstrip(), place=str(source))
     known = load(file if file.exists() else None, environ=os.environ).mcp if file.exists() else {}
     secrets, added = SecretFile(), []
     for server in found:
@@ -276,11 +275,7 @@ def secret(name: str | None, forget: bool) -> int:
     if forget:
         click.echo(f"Forgot {name}." if kept.forget(name) else f"There is no secret {name}.")
         return DONE
-    if is_interactive():
-        value = click.prompt(f"The value of {name}", hide_input=True, err=True)
-    else:
-        value = sys.stdin.readline().rstrip("\n")
-    kept.keep(name, value)
+    kept.keep(name, typed_secret(f"The value of {name}"))
     click.echo(f"Kept {name} in {kept.file}.")
     return DONE
 
@@ -318,7 +313,7 @@ def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise LastWordError(f"{text!r} is no NAME=VALUE", place=option)
+            raise Misused(f"{text!r} is no NAME=VALUE", place=option)
         pairs[key] = value
     return pairs
 

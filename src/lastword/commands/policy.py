@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,39 +16,26 @@ from lastword.commands.invocation import (
     NOT_ALLOWED,
     WRONG_USAGE,
     agreed,
-    ask_trust,
     by_a_person,
     complain,
     json_option,
     print_json,
+    say,
     store_option,
     tools_option,
     with_journal,
 )
-from lastword.commands.local_session import counted, open_project
+from lastword.commands.local_session import counted, every_tool, open_project
 from lastword.config import FILE, load, read_text, trusted
-from lastword.display import visible
-from lastword.editor import editor_tools
-from lastword.errors import did_you_mean
 from lastword.hook import FOLDER, agents_tool, agents_tools
-from lastword.mcp import McpServers
-from lastword.rules import (
-    NO_KEY,
-    ONLY_EXACT,
-    Policy,
-    PolicyRule,
-    is_path,
-    key_of,
-    load_policy,
-    places_around,
-    places_for,
-)
+from lastword.rules import PolicyReview, load_policy, places_around, places_for
 from lastword.session import Session
-from lastword.terminal import is_interactive
-from lastword.tools import Tool, Toolbox, ToolRegistry, Trust
+from lastword.tools import ToolRegistry, Trust
 
 if TYPE_CHECKING:
     from lastword.journal import Journal
+    from lastword.rules import Policy
+    from lastword.tools import Tool
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
@@ -72,18 +59,19 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     """Read all policy files, run the tests that are in them, and list their rules."""
     found = load_policy(places_for(Path(project)))
     registry = _registry(folders, found)
-    notes = [] if found is None else [*_notes(found, registry), *_outdated(found, registry)]
+    review = None if found is None else PolicyReview(found, registry)
+    notes = [] if review is None else [*review.notes(), *review.outdated()]
     if as_json:
         print_json(_facts(found) | {"notes": notes})
         return DONE
     if found is None:
         click.echo("There are no rules. A policy file would be one of:")
         for layer, path in places_for(Path(project)).layers():
-            click.echo(f"  {layer:12}  {visible(str(path))}")
+            say(f"  {layer:12}  {path}")
         return DONE
     for file in found.files:
         rules = [rule for rule in found.rules if rule.file == file.path]
-        click.echo(f"{visible(str(file.path))} ({file.layer}, {file.state if rules else 'no rules in it'})")
+        say(f"{file.path} ({file.layer}, {file.state if rules else 'no rules in it'})")
         for rule in rules:
             click.echo(f"  {rule.saying:5}  {rule}: {rule.words}")
     for note in notes:
@@ -140,9 +128,9 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
     if found is None:
         complain("there is no policy file\nhint: lastword policy check says where one would be")
         return WRONG_USAGE
-    registry, trust = _registry(folders, found), trusted(os.environ)
+    review, trust = PolicyReview(found, _registry(folders, found)), trusted(os.environ)
     known = trust.rules()
-    allowed = {Trust.rule_name(rule.key, tool.name): (rule, tool) for rule, tool in _allowed(found, registry)}
+    allowed = {Trust.rule_name(rule.key, tool.name): (rule, tool) for rule, tool in review.allowed()}
     new = {name: pair for name, pair in allowed.items() if known.get(name) != pair[1].digest}
     # A project's file allows nothing, whoever accepts it.
     files = [file for file in found.files if not file.is_accepted and file.layer != "project"]
@@ -150,13 +138,13 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         click.echo("Everything is accepted as it is.")
         return DONE
     for file in files:
-        click.echo(f"{visible(str(file.path))} ({file.layer}):", err=True)
+        say(f"{file.path} ({file.layer}):", err=True)
         for line in file.text.splitlines():
-            click.echo(f"  {visible(line)}", err=True)
+            say(f"  {line}", err=True)
     for rule, tool in new.values():
         state = "which has changed since" if Trust.rule_name(rule.key, tool.name) in known else "as it is now"
         click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {rule.words}", err=True)
-    for note in _notes(found, registry):  # Before the yes: it is not to a rule that allows nothing.
+    for note in review.notes():  # Before the yes: it is not to a rule that allows nothing.
         complain(note)
     facts = [[file.digest for file in files], {name: tool.digest for name, (_, tool) in new.items()}]
     allows = any(rule.saying == "allow" for rule in found.rules for file in files if rule.file == file.path) or new
@@ -176,10 +164,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
 
 def _registry(folders: Sequence[str], policy: Policy | None) -> ToolRegistry:
     """Every tool that a command started here could have, and those of agents that the rules name."""
-    registry = ToolRegistry()
-    Toolbox.find_any(folders).load(registry, ask=ask_trust if is_interactive() else None)
-    editor_tools(registry)
-    McpServers.of(load(environ=os.environ)).offer(registry)
+    registry = every_tool(folders)
     for tool in agents_tools(() if policy is None else policy.rules):
         if not registry.is_registered(tool.name):
             registry.add(tool)
@@ -194,68 +179,6 @@ def _tool_in(registry: ToolRegistry, name: str) -> Tool:
 def _folder_in(pairs: Sequence[str]) -> str | None:
     """The folder that a call of an agent's tool would be carried out in, as it was typed."""
     return next((value for name, equals, value in (pair.partition("=") for pair in pairs) if name == FOLDER), None)
-
-
-def _allowed(policy: Policy, registry: ToolRegistry) -> Iterator[tuple[PolicyRule, Tool]]:
-    for rule in policy.rules:
-        if rule.saying == "allow":
-            for tool in registry.all():
-                if rule.speaks_of(tool):
-                    yield rule, tool
-
-
-def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
-    """What somebody who wrote these rules may not have meant."""
-    for rule in policy.rules:
-        tools = [tool for tool in registry.all() if rule.speaks_of(tool)]
-        if not tools:
-            nearest = did_you_mean(rule.tool, [tool.address or tool.name for tool in registry.all()])
-            yield f"{rule}: there is no tool {visible(rule.tool)} here{f'; {nearest}' if nearest else ''}"
-        if unknown := _unknown_argument(rule, tools):
-            yield f"{rule}: it never matches: {unknown}"
-        for tool in tools if rule.saying == "allow" else ():
-            unspoken = [p.name for p in tool.manifest.parameters if p.name not in rule.where.bounds]
-            if unspoken:
-                yield f"{rule}: it says nothing of {', '.join(unspoken)}, so it never matches {tool.name}"
-            if summed := rule.why_not_summed(tool):
-                yield f"{rule}: it allows nothing of {tool.name}: {summed}"
-            if tool.manifest.auto_approve is False:
-                yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY}; {key_of(tool)}"
-            elif tool.manifest.auto_approve == "exact" and not rule.where.is_exact:
-                yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}; {key_of(tool)}"
-            yield from _texts_like_paths(rule, tool)
-
-
-def _outdated(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
-    """Rules of an accepted file that allow nothing any more, since their tool has changed."""
-    accepted = {file.path for file in policy.files if file.is_accepted}
-    for rule, tool in _allowed(policy, registry):
-        if rule.file in accepted and (why := policy.why_unaccepted(rule, tool)):
-            yield f"{rule}: it allows nothing of {tool.name}: {why}"
-
-
-def _texts_like_paths(rule: PolicyRule, tool: Tool) -> Iterator[str]:
-    """Arguments that a rule bounds by a folder, of a tool that does not say that they are paths."""
-    if tool.address is not None:
-        return  # Servers seldom say it, and of agents it is known.
-    for name, bound in rule.where.bounds.items():
-        if bound.names_folder and not is_path(tool.manifest, name):
-            yield (
-                f"{rule}: {tool.name} does not say that {visible(name)} is a path; if it is none, every text that "
-                "begins with that folder is let through, whatever follows"
-            )
-
-
-def _unknown_argument(rule: PolicyRule, tools: Sequence[Tool]) -> str:
-    """An argument that a rule needs and that none of its tools takes, in words: a slip that would deny nothing."""
-    if not tools or any(tool.manifest.additional_parameters for tool in tools):
-        return ""
-    taken = {parameter.name for tool in tools for parameter in tool.manifest.parameters}
-    for name, bound in rule.where.bounds.items():
-        if name not in taken and not bound.may_be_absent:
-            nearest = did_you_mean(name, sorted(taken))
-            return f"{tools[0].name} has no argument {visible(name)}{f'; {nearest}' if nearest else ''}"
-    return ""
 
 
 def _facts(found: Policy | None) -> dict[str, object]:
@@ -283,14 +206,14 @@ def trust(file: Path, digest: str | None) -> int:
     found = Trust.digest_of(text)
     known = trusted(os.environ)
     if known.covers_file(file, text):
-        click.echo(f"{visible(str(file))} is accepted as it is.")
+        say(f"{file} is accepted as it is.")
         return DONE
     if digest is None:
         for line in text.splitlines():
-            click.echo(f"  {visible(line)}", err=True)
+            say(f"  {line}", err=True)
     question = "It could approve calls without asking you, and choose which server gets your words and your key."
     if not agreed(question, digest, found, "--digest"):
         return NOT_ALLOWED
     known.remember_file(file, text)
-    click.echo(f"Accepted {visible(str(file))}. When it changes, you are asked again.")
+    say(f"Accepted {file}. When it changes, you are asked again.")
     return DONE

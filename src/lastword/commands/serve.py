@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import uvloop
@@ -29,18 +29,23 @@ from lastword.commands.invocation import (
     DONE,
     FAILED,
     WRONG_USAGE,
+    Misused,
     check_flag,
     complain,
     config_option,
     json_option,
+    open_memory,
     read_config,
+    refuse_below,
     store_address,
 )
-from lastword.config import Config, check_person
+from lastword.config import check_person
 from lastword.errors import ConfigError, LastWordError
 from lastword.server import Tokens
-from lastword.store import MemoryStore, Store, open_store
-from lastword.tools.guard import refuse_below
+from lastword.store import MemoryStore
+
+if TYPE_CHECKING:
+    from lastword.config import Config
 
 T = TypeVar("T")
 
@@ -101,7 +106,7 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
     server = config.server
     persona = config.persona_text()
     choice = await talk.choose_model(config)
-    store = open_store(store_address(config))
+    store = open_memory(config)
     try:
         await Tokens(store).check_address(server.host)
         stopping = api.Stopping()
@@ -219,9 +224,9 @@ def revoke(id: str, **where: Any) -> int:
 
 def _with_tokens(work: Callable[[Tokens], Awaitable[T]], *, store: str | None, config: Path | None) -> T:
     refuse_below("lastword token")
-    opened: Store = open_store(store_address(read_config(config, {"store": store})))
+    opened = open_memory(read_config(config, {"store": store}))
     if isinstance(opened, MemoryStore):
-        raise LastWordError(
+        raise Misused(
             "tokens in memory are gone when this command ends",
             place="lastword token",
             hint="name the store that the server uses: --store sqlite:///FILE",

@@ -20,24 +20,24 @@ from lastword.commands.invocation import (
     DONE,
     FAILED,
     WRONG_USAGE,
-    ask_trust,
+    Misused,
     complain,
     editor_option,
+    is_below,
     json_option,
     print_json,
     read_script,
+    say,
     say_problems,
     tools_option,
+    trust_asker,
 )
 from lastword.consent import Preset
 from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
-from lastword.errors import ToolLoadError
 from lastword.runs import signature_of, signatures
 from lastword.script import PlacedError, Signatures
-from lastword.terminal import is_interactive
 from lastword.tools import Effect, Manifest, Toolbox, ToolFolder, ToolRegistry, Trust
-from lastword.tools.guard import is_below
 
 
 @click.command()
@@ -83,7 +83,7 @@ def new_tool(
     """Write a tool in tools/NAME: manifest, code and test, runnable at once."""
     author.NewTool.check_name(name, Toolbox.HERE)
     if editor and approval is False:
-        raise ToolLoadError(
+        raise Misused(
             "a tool that changes files needs approval", place=f"{Toolbox.HERE / name}", hint="leave out --no-approval"
         )
     asking = not yes and sys.stdin.isatty() and sys.stdout.isatty()
@@ -130,8 +130,7 @@ def test(folder: str | None, as_json: bool) -> int:
     DIR is a tool folder or a folder of them; without it, tools/ in the current folder.
     """
     toolbox = Toolbox.find([folder] if folder else [])
-    ask = ask_trust if is_interactive() else None
-    toolbox.agree(ask, by_naming="lastword test")
+    toolbox.agree(trust_asker(), by_naming="lastword test")
     results = author.run_tool_tests(folder or Toolbox.HERE)
     failed = sum(not result.passed for result in results)
     if as_json:
@@ -147,10 +146,10 @@ def _print_results(results: Iterable[author.Checked]) -> None:
     for result in results:
         if result.tool != tool:
             tool = result.tool
-            click.echo(visible(tool))
-        click.echo(f"  {'ok    ' if result.passed else 'FAILED'} {visible(result.name)}")
+            say(tool)
+        say(f"  {'ok    ' if result.passed else 'FAILED'} {result.name}")
         for line in (result.problem or "").splitlines():
-            click.echo(f"         {visible(line)}")
+            say(f"         {line}")
 
 
 def _listed(manifest: Manifest) -> list[str]:
@@ -243,7 +242,7 @@ def plan(files: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json
     for number, (file, found) in enumerate(steps.items()):
         if len(steps) > 1:
             click.echo(f"{chr(10) if number else ''}{file}")
-        click.echo(visible(script.plan_text(found)))
+        say(script.plan_text(found))
     return DONE
 
 

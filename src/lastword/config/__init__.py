@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.config.loader import FILE, MCP_NAME, READ, check_person, load, trusted
+    from lastword.config.loader import FILE, MCP_NAME, READ, check_person, is_own_memory, load, trusted
     from lastword.config.settings import (
         Config,
         EditorConfig,

@@ -25,9 +25,9 @@ from lastword.config.settings import (
 )
 from lastword.errors import ConfigError, did_you_mean
 from lastword.server import ServerLimits
-from lastword.store import StoreAddress, data_folder
+from lastword.store import SqliteStore, StoreAddress, data_folder, default_path, open_store
 from lastword.tools import Trust
-from lastword.tools.guard import is_below
+from lastword.tools.guard import given_above, is_below, is_in_folder_above
 
 FILE = "lastword.toml"
 PREFIX = "LASTWORD_"
@@ -121,6 +121,34 @@ def load(
 def trusted(environ: Mapping[str, str]) -> Trust:
     """What this person has accepted. It lies in their own folder, and in no project."""
     return Trust(data_folder(sys.platform, environ, Path.home()) / "trusted.json")
+
+
+def is_own_memory(store: str | None, config: Path | None = None) -> bool:
+    """Whether this is the memory that the person chose. A person may name any; what a tool started may not.
+
+    Below, a file counts once the person has accepted it, and a variable only as it was where all of this began.
+    """
+    if not is_below():
+        return True
+    if not is_in_folder_above():
+        return False
+    variable = f"{PREFIX}STORE"
+    named = given_above(variable)
+    if named and not StoreAddress(named).is_whole:
+        return False  # From which folder it was meant nobody knows here.
+    outer = {name: value for name, value in os.environ.items() if name != variable}
+    own = named or load(config, environ=outer).server.store
+    return _memory_at(store or load(config, environ=os.environ).server.store) == _memory_at(own)
+
+
+def _memory_at(address: str | None) -> str:
+    """The same for two addresses of the same memory in a file."""
+    address = address or f"sqlite:///{default_path(sys.platform, os.environ, Path.home())}"
+    if not address.lower().startswith("sqlite:"):
+        return address
+    opened = open_store(address)
+    assert isinstance(opened, SqliteStore)
+    return os.path.realpath(opened.path)
 
 
 class _Place:

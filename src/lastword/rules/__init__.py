@@ -10,6 +10,7 @@ A rule never acts and never opens a card. It says of a call that it is allowed, 
     files.py         where policies lie, whose they are, and what people alone change
     policy_file.py   from the text of a file to rules
     policy.py        all rules that hold, and who decides about a call
+    review.py        rules beside the tools at hand, for whoever wrote them
     account.py       limits that hold for all programs on one memory
     terms.py         what can be granted from a card
     grant_step.py    the second step of a card
@@ -61,8 +62,6 @@ if TYPE_CHECKING:
         waited_before,
     )
     from lastword.rules.policy import (
-        NO_KEY,
-        ONLY_EXACT,
         Decision,
         Explanation,
         Policy,
@@ -70,14 +69,14 @@ if TYPE_CHECKING:
         decide,
         explained,
         folder_for,
-        key_of,
         load_policy,
         miss_words,
         why_keyless,
     )
     from lastword.rules.reach import reads_two_ways
+    from lastword.rules.review import PolicyReview
     from lastword.rules.rule import PolicyRule, Saying
-    from lastword.rules.terms import GrantOffer, is_path, offer_for, why_not_given
+    from lastword.rules.terms import GrantOffer, offer_for, why_not_given
     from lastword.rules.value import call_words
 else:
     __getattr__ = open_door(__name__)
