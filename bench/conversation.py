@@ -21,7 +21,7 @@ from figures import Result, arguments
 
 from lastword.server import Abilities, Completion, ServerLimits, build_app
 from lastword.store import MemoryStore, SqliteStore, Store
-from lastword.talk import InProcessWire, alive, read_all
+from lastword.talk import InProcessWire
 
 SHORT, WINDOW = 10, 200
 ALLOWED_GROWTH = 1.5
@@ -59,10 +59,10 @@ async def measure(store: Store, shown: int, longest: int, turns: int) -> dict[in
         start = perf_counter()
         async with wire.exchange("POST", "/v1/chat/completions", body) as response:
             assert response.status == 200
-            await read_all(response)
+            await response.read()
         return perf_counter() - start
 
-    async with alive(app):
+    async with InProcessWire.alive(app):
         for length, id in ((WINDOW, "window"), (longest, "long")):
             for _ in range(length - 1):
                 await turn(id)

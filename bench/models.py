@@ -25,7 +25,7 @@ from tasks import ANY, LATER, PUBLIC, TODAY, Call, Task
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
 from lastword.server import HttpUpstream, ServerLimits, build_app
 from lastword.store import MemoryStore
-from lastword.talk import Api, InProcessWire, Satellite, alive
+from lastword.talk import Api, InProcessWire, Satellite
 from lastword.talk.replies import Protocol
 
 TOOLS = Path(__file__).parent.parent / "examples" / "home" / "tools"
@@ -132,7 +132,7 @@ async def main(
 ) -> None:
     result = Result(__doc__, peers=("xllamacpp",))
     app = build_app(MemoryStore(), AtZero(url, limits=PATIENT), limits=PATIENT, log=lambda line: None)
-    async with alive(app):
+    async with InProcessWire.alive(app):
         api = Api(InProcessWire(app))
         result.table(name, *COLUMNS.values(), "seconds a task")
         for title, tasks in sets.items():

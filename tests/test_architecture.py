@@ -66,7 +66,6 @@ WIDE_DOORS = {
     "lastword.rules": (61, "what a rule says, its grants and its sentences"),
     "lastword.script": (44, "a language: its nodes, its errors and its passes"),
     "lastword.store": (27, "one contract, and its drivers"),
-    "lastword.talk": (43, "what a turn tells is types, and every surface matches them"),
 }
 # Modules and functions that are longer, at most so long. A number only goes down.
 LONG_MODULES = {

@@ -19,7 +19,7 @@ from lastword.consent import ApprovalRequest, Preset, UserAction
 from lastword.display import visible
 from lastword.editor import ProjectEditor
 from lastword.session import Session
-from lastword.talk import note_tool
+from lastword.talk import Tour
 from lastword.terminal import PROMPT, CardDialogue, Progress, wrap
 from lastword.tools import ToolContext, ToolRegistry
 
@@ -178,7 +178,7 @@ class ScriptedKeys:
 
 def _tools() -> ToolRegistry:
     registry = ToolRegistry()
-    registry.add(note_tool("add_note", "Add Note", "Adds a line to a file of notes."))
+    registry.add(Tour.note_tool("add_note", "Add Note", "Adds a line to a file of notes."))
 
     @registry.tool(icon="location.fill", auto_approve=True, effect="none", display_name="Where Am I")
     def where_am_i() -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from lastword.config import load
 from lastword.errors import ConfigError
-from lastword.talk import KeptModel, keep_model, read_kept_model
+from lastword.talk import KeptModel
 from lastword.testing.scripted import Fault, ScriptedModel
 from surfaces.screens import piped
 
@@ -51,10 +51,10 @@ def test_a_key_and_a_chosen_model_that_are_somebody_elses_are_refused(key_file, 
     with pytest.raises(ConfigError, match="somebody else's"):
         key_of(key_file)
     chosen = tmp_path / "kept" / "model.json"
-    keep_model(chosen, KeptModel(upstream="http://127.0.0.1:9/v1", key=KEY))
+    KeptModel(upstream="http://127.0.0.1:9/v1", key=KEY).write(chosen)
     os.chown(chosen, SOMEBODY, -1)
     with pytest.raises(ConfigError, match="others can read or write"):
-        read_kept_model(chosen)
+        KeptModel.read(chosen)
 
 
 def test_what_root_put_there_may_be_read_by_others_and_written_by_nobody(key_file, monkeypatch):
@@ -102,11 +102,11 @@ def test_a_pipe_that_calls_itself_a_configuration_is_refused_and_nobody_waits(tm
 def test_a_chosen_model_that_is_far_too_long_is_damaged(tmp_path):
     """Nobody reads all of it to find that out."""
     file = tmp_path / "model.json"
-    keep_model(file, KeptModel(upstream="http://127.0.0.1:9/v1"))
+    KeptModel(upstream="http://127.0.0.1:9/v1").write(file)
     with file.open("ab") as opened:
         opened.write(b" " * 2**20)
     with pytest.raises(ConfigError, match="damaged"):
-        read_kept_model(file)
+        KeptModel.read(file)
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the list of processes is read from /proc")

@@ -16,7 +16,7 @@ from lastword.commands.chat import Beside
 from lastword.journal import Journal, data_of
 from lastword.server import HttpUpstream, ServerLimits, Serving, Stopping, build_app
 from lastword.store import MemoryStore, Store
-from lastword.talk import Api, ConnectionLost, Heard, InProcessWire, Said, Satellite, alive
+from lastword.talk import Api, ConnectionLost, Heard, InProcessWire, Said, Satellite
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
 from lastword.tools import ToolContext
@@ -129,7 +129,7 @@ async def stage() -> AsyncIterator[MakeStage]:
             kept = store or MemoryStore()
             upstream = HttpUpstream(model.url, limits=limits)
             app = build_app(kept, upstream, is_reasoning=is_reasoning, limits=limits, log=lambda line: None)
-            await stack.enter_async_context(alive(app))
+            await stack.enter_async_context(InProcessWire.alive(app))
             return Stage(model, kept, app, journal or Journal())
 
         yield make

@@ -21,7 +21,7 @@ from lastword.consent import ALLOWED
 from lastword.journal import Journal, data_of
 from lastword.server import build_app
 from lastword.store import Entry, SqliteStore
-from lastword.talk import Api, InProcessWire, Satellite, alive
+from lastword.talk import Api, InProcessWire, Satellite
 from lastword.talk.rehearsal import Rehearsal
 from lastword.testing import FixedApprover
 
@@ -61,7 +61,7 @@ async def live(folder: Path, session_id: str, when: int | None) -> dict[str, Any
 
     store = Mortal(folder / "store.db", when)
     app = build_app(store, Rehearsal(), log=lambda line: None)
-    async with alive(app):
+    async with InProcessWire.alive(app):
         journal = Journal(store)
         async with Session(registry, id=session_id, approver=FixedApprover(ALLOWED), journal=journal) as session:
             api = Api(InProcessWire(app))

@@ -18,7 +18,7 @@ from lastword.runs import check
 from lastword.script import format_script
 from lastword.server import HttpUpstream, build_app
 from lastword.store import MemoryStore
-from lastword.talk import resolve_presets
+from lastword.talk import ResolvedPreset
 from lastword.testing import FixedApprover
 from requirements import requirement
 
@@ -49,7 +49,7 @@ def test_its_tools_pass_their_own_tests(example: str):
 
 
 def test_its_presets_load_and_its_script_is_tidy_and_right(example: str):
-    presets = resolve_presets(load(Path("lastword.toml"), environ={}).preset, "json")
+    presets = ResolvedPreset.all_of(load(Path("lastword.toml"), environ={}).preset)
     assert len(presets) >= 2
     registry = ToolRegistry()
     registry.load("tools")
@@ -168,7 +168,7 @@ def test_the_presets_of_the_docs_load(tmp_path: Path):
     (found,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (tmp_path / "lastword.toml").write_text(found, encoding="utf-8")
     (tmp_path / "persona.md").write_text("Be brief.")
-    presets = resolve_presets(load(tmp_path / "lastword.toml", environ={}).preset, "json")
+    presets = ResolvedPreset.all_of(load(tmp_path / "lastword.toml", environ={}).preset)
     assert (presets["careful"].bounds.steps, presets["careful"].persona) == (6, "Be brief.")
     assert presets["quick"].preset.auto_approve
 

@@ -12,7 +12,7 @@ from flow.conftest import MakeStage, native, request, served
 from lastword.config import PresetConfig
 from lastword.consent import ALLOWED
 from lastword.errors import Tampered
-from lastword.talk import resolve_presets
+from lastword.talk import ResolvedPreset
 from lastword.talk.feedback import MAX_SENT_BYTES
 from lastword.talk.rehearsal import rehearse
 from lastword.testing.scripted import Fault
@@ -71,7 +71,7 @@ async def test_a_preset_that_says_never_sends_words_alone(stage: MakeStage):
     s = await stage([request("plot"), "Seven."])
     add_tools(s)
     satellite = s.satellite(ALLOWED)
-    resolve_presets({"blind": PresetConfig(images="never")}, "json")["blind"].apply(satellite)
+    satellite.use(ResolvedPreset.all_of({"blind": PresetConfig(images="never")})["blind"])
     await satellite.say("Plot it.")
     assert pictures(s.sent()) == []
     assert WORDS in json.loads(s.sent()[-1]["content"].split("\n")[2])["message"]

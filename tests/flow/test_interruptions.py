@@ -15,8 +15,8 @@ from lastword.errors import SessionError
 from lastword.journal import Journal
 from lastword.server import HttpUpstream, ServerLimits, build_app
 from lastword.store import Entry, MemoryStore, open_store
-from lastword.talk import ApiError, ConnectionLost, Forgotten, HttpWire, InProcessWire, Retrying, alive
-from lastword.talk.turn import Bounds
+from lastword.talk import ApiError, ConnectionLost, HttpWire, InProcessWire
+from lastword.talk.turn import Bounds, Forgotten, Retrying
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
@@ -212,7 +212,7 @@ async def test_a_server_that_forgot_the_conversation_begins_a_new_one(stage: Mak
 
     satellite = s.satellite(forget_and_allow, wire=Cut(wire, {1: "before"}))
     first = satellite.conversation_id
-    async with alive(empty):
+    async with InProcessWire.alive(empty):
         assert (await satellite.say("Send.")).text == "I see."
     assert s.did == [("send", "Ann", 1)]
     assert satellite.conversation_id != first

@@ -10,8 +10,7 @@ from flow.conftest import MakeStage, native, request
 from lastword import ApprovalRequest, UserAction
 from lastword.call import Event, Reported
 from lastword.consent import ALLOWED
-from lastword.talk import Repairing
-from lastword.talk.turn import Bounds
+from lastword.talk.turn import Bounds, Repairing
 from requirements import requirement
 
 

@@ -10,9 +10,10 @@ from flow.conftest import MakeStage, native, request
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.server.history import LEAST_TOKENS, Context
 from lastword.server.model_server import TEMPERATURE, ContextExceeded, exceeded
-from lastword.talk import ApiError, Outgrown, Repairing, Thought
+from lastword.talk import ApiError, Thought
+from lastword.talk.feedback import JUST_DONE
 from lastword.talk.replies import Protocol
-from lastword.talk.turn import JUST_DONE, NO_WORD
+from lastword.talk.turn import NO_WORD, Outgrown, Repairing
 from lastword.testing.scripted import Fault
 from requirements import requirement
 

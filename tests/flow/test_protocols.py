@@ -7,8 +7,7 @@ import pytest
 from flow.conftest import MakeStage, native, request
 from lastword import UserAction
 from lastword.consent import ALLOWED
-from lastword.talk import Repairing
-from lastword.talk.turn import Bounds
+from lastword.talk.turn import Bounds, Repairing
 from requirements import requirement
 
 DENIED = UserAction(False, True, "not Ben")

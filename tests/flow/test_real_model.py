@@ -18,8 +18,9 @@ from flow.conftest import TINY
 from lastword import Session, ToolRegistry
 from lastword.server import HttpUpstream, ServerLimits, build_app
 from lastword.store import MemoryStore
-from lastword.talk import Api, Heard, InProcessWire, Outgrown, Said, Satellite, alive
+from lastword.talk import Api, Heard, InProcessWire, Said, Satellite
 from lastword.talk.constraint import constraint
+from lastword.talk.turn import Outgrown
 from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 
@@ -115,7 +116,7 @@ async def test_thirty_turns_in_512_tokens_lose_no_turn_and_the_person_is_told_on
     """With the real engine's own count of tokens, and its own refusals."""
     heard: list[Heard] = []
     app = build_app(MemoryStore(), Short(engine, limits=PATIENT), limits=PATIENT, log=lambda line: None)
-    async with alive(app), session:
+    async with InProcessWire.alive(app), session:
         satellite = Satellite(session, Api(InProcessWire(app)), hear=heard.append)
         for turn in range(30):
             ended = await satellite.say(f"This is number {turn}. Tell me something about the number {turn}.")
@@ -132,7 +133,7 @@ async def test_a_turn_that_the_person_stops_leaves_the_engine_free(engine: str, 
     """Who hangs up is not waited for: the one place that the engine has answers the next question."""
     begun = asyncio.Event()
     app = build_app(MemoryStore(), HttpUpstream(engine, limits=PATIENT), limits=PATIENT, log=lambda line: None)
-    async with alive(app), session:
+    async with InProcessWire.alive(app), session:
         api = Api(InProcessWire(app))
         first = Satellite(session, api, constrain="never", hear=lambda h: begun.set() if isinstance(h, Said) else None)
         turn = asyncio.ensure_future(first.say("Count from one to one thousand, in words."))

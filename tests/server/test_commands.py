@@ -8,7 +8,7 @@ import pytest
 from lastword.cli import run
 from lastword.commands.invocation import data_file
 from lastword.server import HttpUpstream
-from lastword.talk import KeptModel, keep_model
+from lastword.talk import KeptModel
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
 
@@ -223,7 +223,7 @@ def model_file(tmp_path, monkeypatch):
 def test_doctor_looks_at_the_model_that_was_chosen_on_the_page(model_file, capsys):
     """It is the one that answers at the next start, and its key is shown to nobody."""
     with ScriptedModel(asks, models=["small", "large"], key="sk-kept") as model:
-        keep_model(model_file, KeptModel(upstream=model.url, model="large", key="sk-kept"))
+        KeptModel(upstream=model.url, model="large", key="sk-kept").write(model_file)
         assert run(["doctor", "--store", "memory:"]) == 0
         out = capsys.readouterr().out
         assert f"{model.url} (chosen on the page), with a key: answers, 2 models" in out
@@ -237,7 +237,7 @@ def test_doctor_looks_at_the_model_that_was_chosen_on_the_page(model_file, capsy
 def test_what_is_configured_goes_before_the_model_that_was_chosen_on_the_page(model_file, tmp_path, capsys):
     """A key that was made for one server is never sent to another."""
     with ScriptedModel(asks, models=["small"]) as model:
-        keep_model(model_file, KeptModel(upstream="http://127.0.0.1:9/v1", model="large", key="sk-kept"))
+        KeptModel(upstream="http://127.0.0.1:9/v1", model="large", key="sk-kept").write(model_file)
         (tmp_path / "lastword.toml").write_text(f'[server]\nupstream = "{model.url}"\n')
         assert run(["doctor", "--store", "memory:", "--config", "lastword.toml"]) == 0
         out = capsys.readouterr().out
@@ -256,7 +256,7 @@ def test_what_is_configured_goes_before_the_model_that_was_chosen_on_the_page(mo
 )
 def test_doctor_says_what_is_wrong_with_the_kept_model_and_examines_the_rest(model_file, capsys, spoil, words):
     """Whoever is told of the first thing that is wrong, and of nothing else, has to come back for each."""
-    keep_model(model_file, KeptModel(upstream="http://127.0.0.1:9/v1", key="sk-kept"))
+    KeptModel(upstream="http://127.0.0.1:9/v1", key="sk-kept").write(model_file)
     spoil(model_file)
     assert run(["doctor", "--store", "memory:"]) == 1
     out = capsys.readouterr().out

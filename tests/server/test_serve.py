@@ -246,7 +246,7 @@ def test_with_nothing_configured_the_rehearsal_model_answers_and_says_so(tmp_pat
     looked = (
         "import sys\n"
         "from lastword.commands.serve import api, talk\n"
-        "api.build_app, talk.choose_model, api.Stopping, api.Serving\n"  # Loaded by being asked for.
+        "api.build_app, talk.ModelChoice, api.Stopping, api.Serving\n"  # Loaded by being asked for.
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)

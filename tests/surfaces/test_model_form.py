@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from lastword import Session, ToolRegistry
 from lastword.errors import ConfigError
 from lastword.store import MemoryStore
-from lastword.talk import KeptModel, keep_model, read_kept_model
+from lastword.talk import KeptModel
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from lastword.web.assistant import tool_entries
 from requirements import requirement
@@ -39,7 +39,7 @@ def test_a_model_is_tried_at_once_and_kept_with_what_it_can_do(house, window):
     assert status == 200, found
     assert (found["streams"], found["native"], found["grammar"]) == (True, False, True)
     assert (found["context_tokens"], found["protocols"]) == (4096, ["json"])
-    kept = read_kept_model(house.model_file)
+    kept = KeptModel.read(house.model_file)
     assert kept == KeptModel(upstream=model.url, key=KEY)
     assert house.model_file.stat().st_mode & 0o777 == 0o600
     assert house.model_file.parent.stat().st_mode & 0o777 == 0o700
@@ -127,7 +127,7 @@ def test_the_key_is_in_no_record_no_state_no_event_and_no_log(house, window, cap
     assert told[-1][2]["model"] == f"Model: {model.url} (chosen on the page).", "other windows hear of the choice"
     seen = [found, told, window.get("/page/state"), house.do(house.store.read(limit=10_000)), caplog.text]
     assert KEY not in repr(seen)
-    assert KEY not in repr(read_kept_model(house.model_file))
+    assert KEY not in repr(KeptModel.read(house.model_file))
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_what_cannot_be_a_model_is_refused_without_repeating_it(house, window, b
 def test_a_model_that_does_not_answer_is_not_kept_and_the_one_before_stays(house, window, fault):
     """The next start would otherwise be the first to find out."""
     before = KeptModel(upstream="http://127.0.0.1:9/v1", key="sk-before")
-    keep_model(house.model_file, before)
+    before.write(house.model_file)
     with ScriptedModel(lambda body: fault) as model:
         status, answer = choose(window, model.url, key=KEY)
     assert status == 409
     assert KEY not in json.dumps(answer)
-    assert read_kept_model(house.model_file) == before
+    assert KeptModel.read(house.model_file) == before
     assert window.get("/page/state")[1]["settings"]["next_model"] == ""
 
 
@@ -248,19 +248,19 @@ def test_another_site_cannot_choose_a_model(house, window):
 def test_a_kept_model_that_others_could_have_touched_is_refused(tmp_path):
     """It holds a key, and names who hears every conversation."""
     file = tmp_path / "model.json"
-    assert read_kept_model(file) is None
-    keep_model(file, KeptModel(upstream="http://127.0.0.1:9/v1", key=KEY))
+    assert KeptModel.read(file) is None
+    KeptModel(upstream="http://127.0.0.1:9/v1", key=KEY).write(file)
     file.chmod(0o644)
     with pytest.raises(ConfigError, match="others can read or write"):
-        read_kept_model(file)
+        KeptModel.read(file)
     file.chmod(0o600)
     file.write_text("{")
     with pytest.raises(ConfigError, match="damaged"):
-        read_kept_model(file)
+        KeptModel.read(file)
     link = tmp_path / "link.json"
     link.symlink_to(file)
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_kept_model(link)
+        KeptModel.read(link)
 
 
 def test_the_form_says_what_is_wrong_and_then_what_the_model_can_do(page):

@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -20,11 +20,13 @@ from lastword.call import Reported, Started, wait_for_answer
 from lastword.errors import Tampered
 from lastword.log import trouble
 from lastword.store import Entry, MemoryStore, Record
-from lastword.talk import Api, HttpWire, Repairing
+from lastword.talk import Api, HttpWire
+from lastword.talk.apiclient import Response
+from lastword.talk.turn import Repairing
 from lastword.terminal import Window, attend
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
-from lastword.web import JoinFile, assistant, find_joinable
+from lastword.web import JoinFile, find_joinable
 from surfaces.conftest import Houses
 from surfaces.screens import Terminal
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House, told
@@ -208,7 +210,6 @@ class Failing(HttpWire):
     """A server that answers, and only that it failed."""
 
     status = 500
-    headers: Mapping[str, str] = {}
 
     def __init__(self) -> None:
         super().__init__("http://127.0.0.1:9")
@@ -217,9 +218,9 @@ class Failing(HttpWire):
     async def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[Any]:
-        yield self
+        yield Response(self.status, {}, self.pieces)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         yield FAILURE.encode()
 
 
@@ -296,7 +297,7 @@ class Ending(Failing):
         super().__init__()
         self.breaks = asyncio.Event()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         state = {"session": "s", "items": [], "busy": False, "settings": {}, "token": "t", "window": "w"}
         yield b"id: a-0\nevent: state\ndata: " + json.dumps(state).encode() + b"\n\n"
         await self.breaks.wait()
@@ -344,7 +345,5 @@ def test_a_page_whose_server_fails_says_what_the_server_says(house, browser):
 
 def test_what_the_model_is_told_of_its_mistake_is_one_sentence_for_the_person():
     """The excerpt with its caret is for whoever writes it again; in one line it was a muddle of signs."""
-    said = assistant.told(
-        Repairing("2:6: pay needs the argument to\n  CALL pay { }\n       ^^^\nhint: it takes { to }")
-    )
-    assert said == "The model is told what was wrong with its message: 2:6: pay needs the argument to"
+    mistake = Repairing("2:6: pay needs the argument to\n  CALL pay { }\n       ^^^\nhint: it takes { to }")
+    assert mistake.words == "The model is told what was wrong with its message: 2:6: pay needs the argument to"

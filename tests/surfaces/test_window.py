@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from io import StringIO
 from pathlib import Path
@@ -340,16 +340,13 @@ class Breaking(HttpWire):
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[Any]:
         async with super().exchange(method, path, body, headers) as response:
-            yield _Cut(response) if path == "/page/events" else response
+            yield _cut(response) if path == "/page/events" else response
 
 
-class _Cut:
-    def __init__(self, response: Response) -> None:
-        self.status, self.headers, self._response = response.status, response.headers, response
-
-    async def pieces(self) -> AsyncIterator[bytes]:
+def _cut(response: Response) -> Response:
+    async def cut() -> AsyncGenerator[bytes]:
         left, rest = 3, b""
-        async with aclosing(self._response.pieces()) as pieces:
+        async with aclosing(response.pieces()) as pieces:
             async for piece in pieces:
                 *events, rest = (rest + piece).split(b"\n\n")
                 for event in events:
@@ -358,6 +355,8 @@ class _Cut:
                     if not left:
                         raise ConnectionLost("cut")
                     left -= 1
+
+    return Response(response.status, response.headers, cut)
 
 
 async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears_nothing_twice(
@@ -500,12 +499,9 @@ class Told(HttpWire):
     async def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[Any]:
-        yield self
+        yield Response(200, {}, self.pieces)
 
-    status = 200
-    headers: Mapping[str, str] = {}
-
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         yield b"id: a-0\nevent: state\ndata: " + json.dumps(self._data).encode() + b"\n\n"
 
 

@@ -16,12 +16,12 @@ from lastword.consent import ALLOWED, DENIED
 from lastword.editor import ProjectEditor
 from lastword.server import HttpUpstream, Refusal, build_app
 from lastword.store import MemoryStore
-from lastword.talk.apiclient import Api, InProcessWire, alive
-from lastword.talk.model_choice import KeptModel, choose_model
+from lastword.talk.apiclient import Api, InProcessWire
+from lastword.talk.model_choice import KeptModel, ModelChoice
 from lastword.talk.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
 from lastword.talk.satellite import Satellite
 from lastword.talk.toolprompt import native_tools, tool_prompt
-from lastword.talk.tour import add_tour
+from lastword.talk.tour import Tour
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
 from lastword.wire import ToolRequest, parse_tool_request
@@ -115,7 +115,7 @@ class Seat:
 
     def __init__(self, folder: Path, answers: list[Any], protocol: Any) -> None:
         self.registry = ToolRegistry()
-        add_tour(self.registry)
+        Tour(self.registry).add()
         self.folder = folder
         self.approver = FixedApprover(answers)
         self.session = Session(self.registry, approver=self.approver, editor=ProjectEditor(folder))
@@ -131,7 +131,7 @@ class Seat:
 async def test_the_tour_ends_with_something_allowed_denied_and_undone(tmp_path: Path, protocol: Any):
     """In any protocol, through the real server, the real door and the real editor."""
     seat = Seat(tmp_path, [ALLOWED, DENIED], protocol)
-    async with alive(seat.app), seat.session:
+    async with InProcessWire.alive(seat.app), seat.session:
         assert "1 of 3" in await seat.say("tour")
         assert "2 of 3" in await seat.say("next")
         assert (tmp_path / "note.md").read_text() == "Somebody read this before it was written.\n"
@@ -150,7 +150,7 @@ async def test_the_tour_ends_with_something_allowed_denied_and_undone(tmp_path: 
 async def test_the_tour_waits_for_each_of_its_steps(tmp_path: Path):
     """Denying what should be allowed, or allowing what should be denied, does not end it."""
     seat = Seat(tmp_path, [DENIED, ALLOWED, ALLOWED, DENIED], "script")
-    async with alive(seat.app), seat.session:
+    async with InProcessWire.alive(seat.app), seat.session:
         assert "Type `tour`" in await seat.say("next")
         await seat.say("tour")
         assert "you did not allow it" in await seat.say("next")
@@ -162,7 +162,7 @@ async def test_the_tour_waits_for_each_of_its_steps(tmp_path: Path):
 async def test_undo_without_a_name_takes_back_one_call_after_the_other(tmp_path: Path):
     """The last first, each once, until nothing is left."""
     seat = Seat(tmp_path, [ALLOWED, ALLOWED], "script")
-    async with alive(seat.app), seat.session:
+    async with InProcessWire.alive(seat.app), seat.session:
         await seat.say("/tour_note path=a.md text=one")
         await seat.say("/tour_note path=a.md text=two")
         assert (tmp_path / "a.md").read_text() == "one\ntwo\n"
@@ -183,7 +183,7 @@ def configured(**server: Any) -> Config:
 async def test_a_local_model_is_found_and_said():
     """With nothing configured, what answers at a usual port is used, and the person is told where it is."""
     with ScriptedModel(["Hello."]) as model:
-        choice = await choose_model(configured(), {"Nobody": "http://127.0.0.1:9/v1", "Ollama": model.url})
+        choice = await ModelChoice.of(configured(), {"Nobody": "http://127.0.0.1:9/v1", "Ollama": model.url})
         assert isinstance(choice.upstream, HttpUpstream)
         assert choice.upstream.url == model.url
         assert choice.words == f"Model: Ollama, found at {model.url}."
@@ -193,7 +193,7 @@ async def test_a_local_model_is_found_and_said():
 @requirement("API-31")
 async def test_without_any_model_the_rehearsal_model_answers_and_says_so():
     """The last resort is never silent."""
-    choice = await choose_model(configured(), {"Nobody": "http://127.0.0.1:9/v1"})
+    choice = await ModelChoice.of(configured(), {"Nobody": "http://127.0.0.1:9/v1"})
     assert choice.is_rehearsal
     assert "The rehearsal model answers" in choice.words
 
@@ -201,7 +201,7 @@ async def test_without_any_model_the_rehearsal_model_answers_and_says_so():
 async def test_what_is_configured_is_used_and_nothing_is_looked_for():
     """A configured model that is down is an error later, and not a reason to talk to another one."""
     with ScriptedModel(["Hello."]) as model:
-        choice = await choose_model(configured(upstream="http://127.0.0.1:9/v1", model="big"), {"Ollama": model.url})
+        choice = await ModelChoice.of(configured(upstream="http://127.0.0.1:9/v1", model="big"), {"Ollama": model.url})
         assert choice.fact == "Model: big at http://127.0.0.1:9/v1 (lastword.toml)."
         assert choice.words == f"{choice.fact} It does not answer now: the model's server cannot be reached."
 
@@ -210,7 +210,7 @@ async def test_a_key_is_not_sent_to_a_model_that_was_merely_found(tmp_path: Path
     """It was made for another server."""
     with ScriptedModel(["Hello."], key="sk-mine") as model:
         config = load(environ={"LASTWORD_UPSTREAM_KEY": "sk-mine"}, folder=tmp_path)
-        choice = await choose_model(config, {"Ollama": model.url})
+        choice = await ModelChoice.of(config, {"Ollama": model.url})
         with pytest.raises(Refusal, match="refused our key"):
             await choice.upstream.complete({"messages": [{"role": "user", "content": "Hi."}]})
         await choice.upstream.close()
@@ -219,7 +219,7 @@ async def test_a_key_is_not_sent_to_a_model_that_was_merely_found(tmp_path: Path
 @requirement("API-31")
 async def test_without_any_model_the_person_is_told_how_to_choose_one():
     """Who sees the rehearsal model first does not know that there is another, or where it is named."""
-    choice = await choose_model(configured(), {"Nobody": "http://127.0.0.1:9/v1"})
+    choice = await ModelChoice.of(configured(), {"Nobody": "http://127.0.0.1:9/v1"})
     assert "To choose another: --upstream URL" in choice.words
     assert "Settings on the page of `lastword up`" in choice.words
 
@@ -228,11 +228,11 @@ async def test_a_model_that_was_chosen_is_asked_before_one_that_is_found_and_aft
     """The nearer word counts: what was typed or written for this start, then what was chosen once, then a guess."""
     with ScriptedModel(lambda body: "Hello.", models=("large",), key="sk-mine") as model:
         kept = KeptModel(upstream=model.url, model="large", key="sk-mine")
-        choice = await choose_model(configured(), {"Ollama": "http://127.0.0.1:9/v1"}, kept=kept)
+        choice = await ModelChoice.of(configured(), {"Ollama": "http://127.0.0.1:9/v1"}, kept=kept)
         assert (choice.words, choice.model) == (f"Model: large at {model.url} (chosen on the page).", "large")
         await choice.upstream.complete({"messages": [{"role": "user", "content": "Hi."}]})  # Its key opens.
         await choice.upstream.close()
-        choice = await choose_model(configured(upstream="http://127.0.0.1:9/v1"), {}, kept=kept)
+        choice = await ModelChoice.of(configured(upstream="http://127.0.0.1:9/v1"), {}, kept=kept)
         assert choice.fact == "Model: http://127.0.0.1:9/v1 (lastword.toml)."
         assert choice.model is None
 
@@ -251,7 +251,7 @@ async def test_a_model_that_was_chosen_is_asked_before_one_that_is_found_and_aft
 async def test_a_name_that_the_server_does_not_list_is_said_at_the_start(name, models, remark):
     """In the first lines, and not by the refusal of the first message; where nothing is listed, nothing is known."""
     with ScriptedModel(["Hello."], models=models) as model:
-        choice = await choose_model(configured(upstream=model.url, model=name))
+        choice = await ModelChoice.of(configured(upstream=model.url, model=name))
     assert choice.remark == remark
     assert choice.words == f"{choice.fact} {remark}".rstrip()
 
@@ -260,13 +260,13 @@ async def test_a_name_that_the_server_does_not_list_is_said_at_the_start(name, m
 async def test_an_address_without_its_end_is_said_at_the_start():
     """Most people know a server by its port."""
     with ScriptedModel(["Hello."]) as model:
-        choice = await choose_model(configured(upstream=model.url.removesuffix("/v1")))
+        choice = await ModelChoice.of(configured(upstream=model.url.removesuffix("/v1")))
     assert choice.remark == f"No model's server answers there; is it {model.url}?"
 
 
 @requirement("API-30")
 async def test_a_name_without_a_server_is_not_passed_over_in_silence():
     """Who types --model and talks to the rehearsal model would look for the mistake in the name."""
-    choice = await choose_model(configured(model="large"), {})
+    choice = await ModelChoice.of(configured(model="large"), {})
     assert choice.is_rehearsal
     assert "There is no server that could be asked for large." in choice.words

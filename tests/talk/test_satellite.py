@@ -25,12 +25,11 @@ from lastword.server import Tokens, build_app
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire, InProcessWire
 from lastword.talk.feedback import script_result
-from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Pieces, Reply, near_script, was_said
 from lastword.talk.toolprompt import example_request, native_tools, tool_prompt
-from lastword.talk.tour import add_tour
-from lastword.talk.turn import Bounds, Spent
+from lastword.talk.tour import Tour
+from lastword.talk.turn import Bounds, ResolvedPreset, Spent
 from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 
@@ -62,7 +61,7 @@ def session() -> Session:
         lambda args, context: None,
         require_approval=True,
     )
-    add_tour(registry)
+    Tour(registry).add()
     session = Session(registry)
     session.set_state("last_city", "Lisbon", {"description": "the city that was asked for last"})
     session.set_state("checked_time", 1_700_000_000)
@@ -426,7 +425,7 @@ async def test_an_error_in_the_middle_keeps_its_code_and_hint(fake: Any):
 def test_a_preset_decides_everything_it_names(tmp_path: Path):
     """And leaves the rest as it was."""
     (tmp_path / "persona.md").write_text("You are terse.")
-    presets = resolve_presets(
+    presets = ResolvedPreset.all_of(
         {
             "bold": PresetConfig(
                 auto_approve=True,
@@ -435,8 +434,7 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
                 persona=tmp_path / "persona.md",
                 limits=PresetLimits(steps=3),
             )
-        },
-        "json",
+        }
     )
     bold, default = presets["bold"], presets["default"]
     assert (bold.protocol, bold.model, bold.persona) == ("native", "big", "You are terse.")
@@ -447,12 +445,12 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
 
 
 def test_a_wrong_preset_is_named_with_the_nearest():
-    presets = resolve_presets({"careful": PresetConfig()}, "json")
+    presets = ResolvedPreset.all_of({"careful": PresetConfig()})
     with pytest.raises(ConfigError) as refused:
-        find_preset(presets, "carefull")
+        ResolvedPreset.find(presets, "carefull")
     assert refused.value.hint == "did you mean careful?"
     with pytest.raises(ConfigError, match="steps has to be more than zero"):
-        resolve_presets({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")
+        ResolvedPreset.all_of({"none": PresetConfig(limits=PresetLimits(steps=0))})
 
 
 @pytest.mark.parametrize(("counts", "whole"), [((10, 5), 15), ((10, None), None), ((None, 5), None), ((None,), None)])

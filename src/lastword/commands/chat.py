@@ -37,12 +37,7 @@ from lastword.talk import (
     InProcessWire,
     KeptModel,
     ModelChoice,
-    alive,
-    choose_model,
-    find_preset,
-    read_kept_model,
-    resolve_presets,
-    usual_protocol,
+    ResolvedPreset,
 )
 from lastword.terminal import (
     Window,
@@ -145,7 +140,7 @@ async def _chat_elsewhere(setup: Setup, url: str) -> None:
 
 
 async def _chat_here(setup: Setup) -> None:
-    async with assistant_api(setup, log=None) as (app, store, choice, *_), alive(app):
+    async with assistant_api(setup, log=None) as (app, store, choice, *_), InProcessWire.alive(app):
         await setup.talk(InProcessWire(app), store, choice, choice.words)
 
 
@@ -156,7 +151,7 @@ async def assistant_api(
     """The assistant API in this process, over the person's own store."""
     config = setup.config
     async with AsyncExitStack() as after:
-        choice = await choose_model(config, kept=read_kept_model(data_file("model.json")))
+        choice = await ModelChoice.of(config, kept=KeptModel.read(data_file("model.json")))
         store = open_memory(setup.config)
         after.push_async_callback(store.close)
         stopping, models = Stopping(), ChangingUpstream(choice.upstream)
@@ -259,8 +254,8 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
         sock = Serving.bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
         setup.session_id = await _session_to_open(setup, store)
-        presets = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
-        chosen = find_preset(presets, setup.preset)
+        presets = ResolvedPreset.all_of(setup.config.preset, is_rehearsal=choice.is_rehearsal)
+        chosen = ResolvedPreset.find(presets, setup.preset)
         session = await after.enter_async_context(
             setup.session(store, wait_for_answer, presets[chosen].preset, is_rehearsal=choice.is_rehearsal)
         )
@@ -269,7 +264,7 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
             upstream = HttpUpstream(kept.upstream, key=kept.key, limits=config.limits)
             models.change(upstream, config.model or kept.model)
 
-        with_model = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=False))
+        with_model = ResolvedPreset.all_of(setup.config.preset)
         form = ModelForm(data_file("model.json"), use, with_model, config.limits, is_rehearsal=choice.is_rehearsal)
         front, gate = await after.enter_async_context(
             open_page(

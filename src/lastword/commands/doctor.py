@@ -35,7 +35,7 @@ from lastword.server import (
     is_loopback,
 )
 from lastword.store import StoreAddress, open_store
-from lastword.talk import read_kept_model, try_model
+from lastword.talk import KeptModel, try_model
 
 
 @click.command()
@@ -102,7 +102,7 @@ async def _examine_model(config: Config) -> list[Finding]:
     url, source = config.server.upstream, config.sources.get("upstream", "")
     upstream_key, name = config.upstream_key, config.server.model
     try:
-        kept = None if url is not None else read_kept_model(data_file("model.json"))
+        kept = None if url is not None else KeptModel.read(data_file("model.json"))
     except ConfigError as problem:
         return [("model's server", False, str(problem).replace("\n", "; "))]
     if kept is not None:

@@ -377,7 +377,7 @@ class Setup:
     @property
     def tour_hint(self) -> str:
         """What to type first, where the tour's tools are at hand and a person can type."""
-        can_try = self.seat.is_attended and self.registry.is_registered(talk.NOTE)
+        can_try = self.seat.is_attended and self.registry.is_registered(talk.Tour.NOTE)
         return " Type tour for a walk of a minute." if can_try else ""
 
     @asynccontextmanager
@@ -389,7 +389,7 @@ class Setup:
         async with self.servers, AsyncExitStack() as after:
             if editor is None and is_rehearsal:
                 # For the tour: a folder that is thrown away, and tools that work in it.
-                talk.add_tour(self.registry)
+                talk.Tour(self.registry).add()
                 editor = ProjectEditor(after.enter_context(TemporaryDirectory(prefix="lastword-tour-")), "tour")
             session = Session(
                 self.registry,
@@ -406,9 +406,9 @@ class Setup:
     async def talk(self, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
         """Chat over this wire until the person leaves."""
         api = talk.Api(wire)
-        is_rehearsal = choice.is_rehearsal if choice else talk.NAME in await api.models()
-        presets = talk.resolve_presets(self.config.preset, talk.usual_protocol(is_rehearsal=is_rehearsal))
-        chosen = talk.find_preset(presets, self.preset)
+        is_rehearsal = choice.is_rehearsal if choice else talk.Rehearsal.NAME in await api.models()
+        presets = talk.ResolvedPreset.all_of(self.config.preset, is_rehearsal=is_rehearsal)
+        chosen = talk.ResolvedPreset.find(presets, self.preset)
         if self.session_id is not None and await web.begins_session(store, self.session_id):
             words = f"{words} There was no session {self.session_id}: it begins now."
         async with AsyncExitStack() as after:

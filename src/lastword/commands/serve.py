@@ -92,7 +92,7 @@ def serve(config: Path | None, workers: int, **flags: Any) -> int:
             hint="name one that is: --store sqlite:///FILE or postgresql://…",
         )
     # Loaded once, before there are several: they share it.
-    _ = api.build_app, talk.choose_model, api.Stopping
+    _ = api.build_app, talk.ModelChoice, api.Stopping
     sock = api.Serving.bind(loaded.server.host, loaded.server.port)
     return Workers(sock, partial(_serve_as_worker, loaded)).run(workers)
 
@@ -105,7 +105,7 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
     """Serve until a signal. One of several is given the socket, and ends when nobody is at the other end of a pipe."""
     server = config.server
     persona = config.persona_text()
-    choice = await talk.choose_model(config)
+    choice = await talk.ModelChoice.of(config)
     store = open_memory(config)
     try:
         await Tokens(store).check_address(server.host)

@@ -11,7 +11,7 @@ What does not live here: what a reply asks for (replies.py) and what to do about
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Protocol
@@ -50,6 +50,9 @@ MAX_WAITING = 64
 class ConnectionLost(LastWordError):
     """The server could not be reached, or went away before its answer was complete."""
 
+    may_pass = True
+    """Whether another attempt could succeed."""
+
 
 class ApiError(LastWordError):
     """The server answered, and refused."""
@@ -59,16 +62,75 @@ class ApiError(LastWordError):
         self.status = status
         self.code = code
 
+    @classmethod
+    def read(cls, status: int, data: bytes) -> ApiError:
+        """What a server said when it refused, as far as it can be read."""
+        match _decoded(data):
+            case {"error": {"message": str(words), **more}}:
+                fact, _, hint = words.partition("\nhint: ")
+                code = more.get("code")
+                return cls(status, code if isinstance(code, str) else "", fact, hint or None)
+        return cls(status, "", f"the server answered with status {status}")
 
-class Response(Protocol):
+    @property
+    def may_pass(self) -> bool:
+        """Whether another attempt could succeed: the server is busy or stopping.
+
+        Not when the model's server failed. Ours has tried that one again already, and attempts of both would multiply.
+        """
+        transient = self.status in (408, 429, 502, 503, 504) or self.code == "turn_running"
+        return transient and not self.code.startswith("upstream_") and self.code not in _LASTING
+
+
+# Failures that the next attempt would only repeat, and pay for.
+_LASTING = ("no_model", "too_large")
+
+
+class Response:
     """The beginning of a response; its body comes in pieces."""
 
-    status: int
-    headers: Mapping[str, str]
-    """By name, without regard to its case."""
+    def __init__(self, status: int, headers: Mapping[str, str], pieces: Callable[[], AsyncGenerator[bytes]]) -> None:
+        """`headers`: by name, without regard to its case. `pieces` raises ConnectionLost when the body breaks off."""
+        self.status = status
+        self.headers = headers
+        self.pieces = pieces
 
-    def pieces(self) -> AsyncGenerator[bytes]:
-        """The body as it arrives. Raises ConnectionLost when it breaks off."""
+    async def read(self) -> bytes:
+        """The whole body."""
+        async with aclosing(self.pieces()) as pieces:
+            return b"".join([piece async for piece in pieces])
+
+    async def json(self) -> dict[str, Any]:
+        """The whole body of a success as a JSON object; of anything else, the refusal is raised."""
+        data = await self.read()
+        if self.status != 200:
+            raise ApiError.read(self.status, data)
+        return self.decode(data)
+
+    async def events(self, *, too_large_status: int) -> AsyncGenerator[SentEvent]:
+        """The events of the body. One that is too large is refused with a status that says whether to try again."""
+        if self.status != 200:
+            raise ApiError.read(self.status, await self.read())
+        try:
+            async with aclosing(self.pieces()) as pieces, aclosing(read_events(pieces, MAX_EVENT_BYTES)) as events:
+                async for event in events:
+                    yield event
+        except EventTooLarge as problem:
+            raise ApiError(too_large_status, "too_large", f"the server sent {problem.fact}") from None
+
+    @staticmethod
+    def decode(data: bytes) -> dict[str, Any]:
+        """A JSON object; nothing else is an answer."""
+        if not isinstance(found := _decoded(data), dict):
+            raise ApiError(502, "garbage", "the server answered with something that is not a JSON object")
+        return found
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 class Wire(Protocol):
@@ -93,21 +155,16 @@ class Api:
         """One turn, as the chunks of its answer. It is complete when the generator ends without an exception."""
         data = msgspec.json.encode({**body, "stream": True, "stream_options": {"include_usage": True}})
         async with self._wire.exchange("POST", "/v1/chat/completions", data) as response:
-            if response.status != 200:
-                raise refusal_of(response.status, await read_all(response))
-            done = False
-            async with aclosing(read_stream(response, too_large_status=502)) as events:
+            async with aclosing(response.events(too_large_status=502)) as events:
                 async for event in events:
                     if event.data == b"[DONE]":
-                        done = True
-                        break
-                    chunk = decode(event.data)
+                        return
+                    chunk = response.decode(event.data)
                     if "error" in chunk:
                         # The answer has begun, so its status is spent; the refusal comes as an event.
-                        raise refusal_of(502, event.data)
+                        raise ApiError.read(502, event.data)
                     yield chunk
-            if not done:
-                raise ConnectionLost("the server closed the connection before its answer was complete")
+            raise ConnectionLost("the server closed the connection before its answer was complete")
 
     async def conversation(self, id: str) -> dict[str, Any] | None:
         """What the server remembers of a conversation; None when it knows none of that id."""
@@ -133,12 +190,12 @@ class Api:
     ) -> Any:
         data = None if body is None else msgspec.json.encode(body)
         async with self._wire.exchange(method, path, data) as response:
-            answer = await read_all(response)
-        if response.status == 404 and may_be_unknown:
-            return None
-        if response.status != 200:
-            raise refusal_of(response.status, answer)
-        return decode(answer)
+            try:
+                return await response.json()
+            except ApiError as problem:
+                if problem.status == 404 and may_be_unknown:
+                    return None
+                raise
 
     async def close(self) -> None:
         await self._wire.close()
@@ -146,62 +203,6 @@ class Api:
 
 def _path(id: str) -> str:
     return f"/v1/conversations/{quote(id, safe='')}"
-
-
-async def read_all(response: Response) -> bytes:
-    """The whole body."""
-    async with aclosing(response.pieces()) as pieces:
-        return b"".join([piece async for piece in pieces])
-
-
-async def read_stream(response: Response, *, too_large_status: int) -> AsyncGenerator[SentEvent]:
-    """The events of a body. One that is too large is refused with a status that says whether to try again."""
-    try:
-        async with aclosing(response.pieces()) as pieces, aclosing(read_events(pieces, MAX_EVENT_BYTES)) as events:
-            async for event in events:
-                yield event
-    except EventTooLarge as problem:
-        raise ApiError(too_large_status, "too_large", f"the server sent {problem.fact}") from None
-
-
-def decode(data: bytes) -> dict[str, Any]:
-    """A JSON object; nothing else is an answer."""
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise ApiError(502, "garbage", "the server answered with something that is not a JSON object")
-    return found
-
-
-def refusal_of(status: int, data: bytes) -> ApiError:
-    """What a server said when it refused, as far as it can be read."""
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        found = None
-    match found:
-        case {"error": {"message": str(words), **more}}:
-            fact, _, hint = words.partition("\nhint: ")
-            code = more.get("code")
-            return ApiError(status, code if isinstance(code, str) else "", fact, hint or None)
-    return ApiError(status, "", f"the server answered with status {status}")
-
-
-def may_pass(problem: LastWordError) -> bool:
-    """Whether another attempt could succeed: the server is away, busy or stopping.
-
-    Not when the model's server failed. Ours has tried that one again already, and attempts of both would multiply.
-    """
-    if isinstance(problem, ApiError):
-        transient = problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
-        return transient and not problem.code.startswith("upstream_") and problem.code not in _LASTING
-    return True
-
-
-# Failures that the next attempt would only repeat, and pay for.
-_LASTING = ("no_model", "too_large")
 
 
 class HttpWire:
@@ -218,14 +219,19 @@ class HttpWire:
     @asynccontextmanager
     async def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[_HttpResponse]:
+    ) -> AsyncIterator[Response]:
         sent = {"Content-Type": "application/json", **(headers or {})} if body is not None else dict(headers or {})
         try:
             # A redirect could carry the token to another host.
             data = body if body is None or len(body) < LARGE_BODY else BytesIO(body)
             request = self._open().request(method, self.url + path, data=data, headers=sent, allow_redirects=False)
             async with request as response:
-                yield _HttpResponse(response)
+
+                async def pieces() -> AsyncGenerator[bytes]:
+                    while piece := await response.content.readany():
+                        yield piece
+
+                yield Response(response.status, response.headers, pieces)
         except (TimeoutError, aiohttp.ClientError, OSError) as problem:
             raise ConnectionLost(
                 f"{self.url} does not answer ({type(problem).__name__})", hint="is the server running?"
@@ -246,17 +252,6 @@ class HttpWire:
         return self._session
 
 
-class _HttpResponse:
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-        self._response = response
-
-    async def pieces(self) -> AsyncGenerator[bytes]:
-        while piece := await self._response.content.readany():
-            yield piece
-
-
 class InProcessWire:
     """The way to an app object."""
 
@@ -266,7 +261,7 @@ class InProcessWire:
     @asynccontextmanager
     async def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[_InProcessResponse]:
+    ) -> AsyncIterator[Response]:
         call = _Call(body or b"")
         path, _, query = path.partition("?")
         more = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
@@ -288,12 +283,30 @@ class InProcessWire:
             first = await call.sent.get()
             if first is None:
                 raise ConnectionLost("the server inside this program broke off")
-            yield _InProcessResponse(first["status"], datastructures.Headers(raw=list(first.get("headers", ()))), call)
+            headers = datastructures.Headers(raw=list(first.get("headers", ())))
+            yield Response(first["status"], headers, call.pieces)
         finally:
             await call.hang_up(running)
 
     async def close(self) -> None:
         """There is nothing to let go of: the app belongs to whoever made it."""
+
+    @staticmethod
+    @asynccontextmanager
+    async def alive(app: ASGIApp) -> AsyncIterator[None]:
+        """Start the app and stop it afterwards, as a server would. Not for an app that is being served besides."""
+        inbox: asyncio.Queue[Message] = asyncio.Queue()
+        outbox: asyncio.Queue[Message] = asyncio.Queue()
+        running = asyncio.ensure_future(app({"type": "lifespan", "asgi": {"version": "3.0"}}, inbox.get, outbox.put))
+        inbox.put_nowait({"type": "lifespan.startup"})
+        answer = await outbox.get()
+        if answer["type"] != "lifespan.startup.complete":
+            await running
+        try:
+            yield
+        finally:
+            inbox.put_nowait({"type": "lifespan.shutdown"})
+            await running
 
 
 class _Call:
@@ -309,6 +322,15 @@ class _Call:
             await app(scope, self._receive, self._send)
         finally:
             await self._send(None)
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """The body of the answer."""
+        while (message := await self.sent.get()) is not None:
+            if message.get("body"):
+                yield message["body"]
+            if not message.get("more_body", False):
+                return
+        raise ConnectionLost("the server inside this program broke off in the middle of its answer")
 
     async def hang_up(self, running: asyncio.Future[None]) -> None:
         """Tell the app that nobody reads any more, as a socket would tell it, and let it clean up."""
@@ -327,35 +349,3 @@ class _Call:
     async def _send(self, message: Message | None) -> None:
         if not self._gone.is_set():
             await self.sent.put(message)
-
-
-class _InProcessResponse:
-    def __init__(self, status: int, headers: Mapping[str, str], call: _Call) -> None:
-        self.status = status
-        self.headers = headers
-        self._call = call
-
-    async def pieces(self) -> AsyncGenerator[bytes]:
-        while (message := await self._call.sent.get()) is not None:
-            if message.get("body"):
-                yield message["body"]
-            if not message.get("more_body", False):
-                return
-        raise ConnectionLost("the server inside this program broke off in the middle of its answer")
-
-
-@asynccontextmanager
-async def alive(app: ASGIApp) -> AsyncIterator[None]:
-    """Start the app and stop it afterwards, as a server would. Not for an app that is being served besides."""
-    inbox: asyncio.Queue[Message] = asyncio.Queue()
-    outbox: asyncio.Queue[Message] = asyncio.Queue()
-    running = asyncio.ensure_future(app({"type": "lifespan", "asgi": {"version": "3.0"}}, inbox.get, outbox.put))
-    inbox.put_nowait({"type": "lifespan.startup"})
-    answer = await outbox.get()
-    if answer["type"] != "lifespan.startup.complete":
-        await running
-    try:
-        yield
-    finally:
-        inbox.put_nowait({"type": "lifespan.shutdown"})
-        await running

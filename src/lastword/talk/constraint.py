@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lastword import values
-from lastword.consent import Preset
 from lastword.runs import signatures
 from lastword.script import script_grammar
 
@@ -129,7 +128,7 @@ def _script_grammar(session: Session) -> str:
     And a script begins with what can lead to a call. A small model that may begin with any statement takes SET for a
     switch and GET for a question: the first has no variable yet to change, and the second no value to look into.
     """
-    offered = signatures(session.registry, session.preset or Preset(), with_editor=session.editor is not None)
+    offered = signatures(session.registry, session.preset, with_editor=session.editor is not None)
     _, rest = script_grammar(offered).split("\n", 1)
     script = "script ::= notes first (gap statement)* gap?\nfirst ::= call | let | if | for"
     return "\n".join([f"root ::= {_AROUND} (script | text)", *_text_rules(scripts=True), script, rest])

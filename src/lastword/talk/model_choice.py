@@ -25,7 +25,6 @@ from lastword.talk.rehearsal import Rehearsal
 
 if TYPE_CHECKING:
     from lastword.config import Config
-    from lastword.talk.replies import Protocol
 
 # A server that needs longer than this to list its models answers none the worse, and nobody waits for its list.
 LOOK_SECONDS = 2.0
@@ -45,28 +44,23 @@ class ModelChoice(msgspec.Struct, frozen=True):
     remark: str = ""
     """What seems to be wrong with it now, before anybody has asked it anything."""
 
+    @classmethod
+    async def of(
+        cls, config: Config, places: Mapping[str, str] | None = None, *, kept: KeptModel | None = None
+    ) -> ModelChoice:
+        """Whatever is configured; else what a person chose before; else whatever answers at the usual local ports; else
+        the rehearsal model.
+        """
+        choice = await _choose(config, places, kept)
+        upstream = choice.upstream
+        if not isinstance(upstream, HttpUpstream):
+            return choice
+        return msgspec.structs.replace(choice, remark=await _remark(upstream, config.server.model or choice.model))
+
     @property
     def words(self) -> str:
         """All of it."""
         return " ".join(part for part in (self.fact, self.remark, self.how_to_choose) if part)
-
-
-def usual_protocol(*, is_rehearsal: bool) -> Protocol:
-    """The protocol of presets that name none. The rehearsal model can be given scripts as well as requests."""
-    return "script" if is_rehearsal else "json"
-
-
-async def choose_model(
-    config: Config, places: Mapping[str, str] | None = None, *, kept: KeptModel | None = None
-) -> ModelChoice:
-    """Whatever is configured; else what a person chose before; else whatever answers at the usual local ports; else
-    the rehearsal model.
-    """
-    choice = await _choose(config, places, kept)
-    upstream = choice.upstream
-    if not isinstance(upstream, HttpUpstream):
-        return choice
-    return msgspec.structs.replace(choice, remark=await _remark(upstream, config.server.model or choice.model))
 
 
 async def _choose(config: Config, places: Mapping[str, str] | None, kept: KeptModel | None) -> ModelChoice:
@@ -138,41 +132,40 @@ class KeptModel(msgspec.Struct, frozen=True, kw_only=True):
         """Which it is."""
         return f"{f'{self.model} at ' if self.model else ''}{self.upstream}"
 
+    def write(self, file: Path) -> None:
+        """Write it down, in place of what was there. Whoever reads the file at the same time sees one of the two."""
+        make_private(file.parent)
+        new = file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as opened:
+            opened.write(msgspec.json.encode(self))
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(new, file)
+        sync_names(file.parent)
 
-def keep_model(file: Path, kept: KeptModel) -> None:
-    """Write it down, in place of what was there. Whoever reads the file at the same time sees one of the two."""
-    make_private(file.parent)
-    new = file.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as opened:
-        opened.write(msgspec.json.encode(kept))
-        opened.flush()
-        os.fsync(opened.fileno())
-    os.replace(new, file)
-    sync_names(file.parent)
-
-
-def read_kept_model(file: Path) -> KeptModel | None:
-    """What was kept; None when nothing was. A file that others could have written or read is refused."""
-    try:
-        descriptor = open_to_read(file, os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
-    except OSError as problem:
-        raise ConfigError(f"the chosen model cannot be read: {problem.strerror}", place=str(file)) from None
-    with os.fdopen(descriptor, "rb") as opened:
-        facts = os.fstat(descriptor)
-        if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
-            raise ConfigError(
-                "others can read or write the file with the chosen model and its key",
-                place=str(file),
-                hint=f"make a new key, and remove the file: rm {file}",
-            )
+    @classmethod
+    def read(cls, file: Path) -> KeptModel | None:
+        """What was kept; None when nothing was. A file that others could have written or read is refused."""
         try:
-            if facts.st_size > MAX_FILE_BYTES:
-                raise msgspec.DecodeError
-            return msgspec.json.decode(opened.read(), type=KeptModel)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise ConfigError(
-                "the file with the chosen model is damaged", place=str(file), hint="remove it, and choose again"
-            ) from None
+            descriptor = open_to_read(file, os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise ConfigError(f"the chosen model cannot be read: {problem.strerror}", place=str(file)) from None
+        with os.fdopen(descriptor, "rb") as opened:
+            facts = os.fstat(descriptor)
+            if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+                raise ConfigError(
+                    "others can read or write the file with the chosen model and its key",
+                    place=str(file),
+                    hint=f"make a new key, and remove the file: rm {file}",
+                )
+            try:
+                if facts.st_size > MAX_FILE_BYTES:
+                    raise msgspec.DecodeError
+                return msgspec.json.decode(opened.read(), type=cls)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                raise ConfigError(
+                    "the file with the chosen model is damaged", place=str(file), hint="remove it, and choose again"
+                ) from None

@@ -49,6 +49,8 @@ Message = Mapping[str, Any]
 class Rehearsal:
     """The model, as the server needs it."""
 
+    NAME = NAME
+
     async def complete(self, body: dict[str, Any]) -> Completion:
         message = rehearse(msgspec.json.decode(msgspec.json.encode(body["messages"])), body.get("tools"))
         reason = "tool_calls" if message.get("tool_calls") else "stop"

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.errors import SessionError
@@ -26,36 +26,33 @@ from lastword.journal import data_of
 from lastword.runs import conceal_script
 from lastword.script import NOT_KEPT
 from lastword.talk import feedback, turn
-from lastword.talk.apiclient import Api, ApiError, ConnectionLost, may_pass
+from lastword.talk.apiclient import Api, ApiError, ConnectionLost
 from lastword.talk.constraint import constraint
-from lastword.talk.feedback import Images, Pictures
+from lastword.talk.feedback import Images, Pictures, Repetition
 from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, spoken_in, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
-from lastword.talk.turn import WENT_BACK, Heard, Repetition, Said
+from lastword.talk.turn import CONFIGURED, Constrain, Heard, Said
 
 if TYPE_CHECKING:
     from lastword.consent import Outcome
     from lastword.session import Session
 
-CONFIGURED = "lastword"
-"""The name under which the server's own choice of a model is asked for."""
 ORIGIN = "the assistant"
 
 # The wait before the first further attempt; each later one is twice as long, up to the longest.
 RETRY_SECONDS = 0.25
 MAX_RETRY_SECONDS = 8.0
 
-TOOLS_USED = "tools_used"
-"""The kind of the records that say which tools ran for an answer."""
-
 Message = dict[str, Any]
-
-Constrain = Literal["auto", "never"]
-"""Whether a model that can be held to the form of a request is."""
 
 
 class Satellite:
     """A session's tools at the service of a conversation."""
+
+    TOOLS_USED = "tools_used"
+    """The kind of the records that say which tools ran for an answer."""
+    WENT_BACK = Repetition.WENT_BACK
+    PROGRAM = feedback.PROGRAM
 
     def __init__(
         self,
@@ -72,11 +69,11 @@ class Satellite:
         hear: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
         self.session = session
-        self.protocol: Protocol = protocol
+        self.protocol = protocol
         self.model = model
         self.persona = persona
         self.bounds = bounds or turn.Bounds()
-        self.constrain: Constrain = constrain
+        self.constrain = constrain
         self._clock = clock
         self.conversation_id = session.id
         self.api = self._api = api
@@ -92,6 +89,12 @@ class Satellite:
         self._told_left_out = False
         self._asked = Repetition(session.registry)
         self._one_at_a_time = asyncio.Lock()
+
+    def use(self, preset: turn.ResolvedPreset) -> None:
+        """Work under this preset from now on."""
+        self.session.preset = preset.preset
+        self.protocol, self.model, self.persona = preset.protocol, preset.model, preset.persona
+        self.bounds, self.constrain, self.pictures.images = preset.bounds, preset.constrain, preset.images
 
     async def say(self, text: str) -> turn.Ended:
         """Say something, and let the model and the tools work until the model answers in words or a bound is reached.
@@ -140,7 +143,7 @@ class Satellite:
             await self._look()
             if turn <= self._turns:
                 # Before it happens: what counted for turns that are given out anew must not be taken for theirs.
-                self.session.journal.note(self.session.id, WENT_BACK, self.conversation_id, {"turn": turn})
+                self.session.journal.note(self.session.id, self.WENT_BACK, self.conversation_id, {"turn": turn})
                 self._turns = await self._api.rewind(self.conversation_id, turn - 1)
                 self._unanswered = None
 
@@ -169,7 +172,7 @@ class Satellite:
                     ended = spent.ended(reply.text, None, reply.turn)
                     if ended.had_tools:
                         facts = {"turn": reply.turn, "tools": ended.tools}
-                        self.session.journal.note(self.session.id, TOOLS_USED, self.conversation_id, facts)
+                        self.session.journal.note(self.session.id, self.TOOLS_USED, self.conversation_id, facts)
                     return ended
         except turn.BoundReached as reached:
             return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound, self._turns)
@@ -196,7 +199,7 @@ class Satellite:
             except TimeoutError:
                 raise turn.BoundReached("seconds") from None
             except (ConnectionLost, ApiError) as problem:
-                if not may_pass(problem) or (number := spent.reconnect()) is None:
+                if not problem.may_pass or (number := spent.reconnect()) is None:
                     raise
                 attempt += 1
                 self._hear(turn.Retrying(problem, attempt))
@@ -387,30 +390,28 @@ class Satellite:
         """The results of an interrupted reply that there are. What was not begun is left to be abandoned."""
         if (reply := self._unanswered) is None:
             return []
-        messages: list[Message] = []
         outcomes: list[Outcome] = []
-        for request in reply.requests:
-            if request.problem is not None:
-                messages.append(feedback.result_message(request, feedback.unreadable(request.problem)))
-                continue
-            life = await self.session.journal.life(self._id_of(reply, request.id))
-            if NOT_KEPT in request.arguments.values():
-                messages.append(feedback.result_message(request, await self._without_secret(reply, request)))
-            elif life.finished is not None:
-                outcomes.append(life.outcome())
-                messages.append(feedback.result_message(request, feedback.call_result(outcomes[-1])))
-            elif life.in_doubt:
-                outcome = await self.session.call(request.name, request.arguments, call_id=life.call_id)
-                messages.append(feedback.result_message(request, feedback.call_result(outcome)))
+        results = [(request, await self._result_so_far(reply, request, outcomes)) for request in reply.requests]
         if reply.script is not None:
-            run_id = self._id_of(reply, reply.script.id)
-            known = await feedback.ended_script(self.session.journal, run_id)
-            if known is not None:
-                messages.append(feedback.result_message(reply.script, known[0]))
-            elif (stopped := await feedback.stopped_script(self.session.journal, run_id)) is not None:
-                messages.append(feedback.result_message(reply.script, stopped))
-            outcomes += await feedback.calls_of(self.session.journal, run_id)
+            journal, run_id = self.session.journal, self._id_of(reply, reply.script.id)
+            ended = await feedback.ended_script(journal, run_id)
+            results.append((reply.script, ended[0] if ended else await feedback.stopped_script(journal, run_id)))
+            outcomes += await feedback.calls_of(journal, run_id)
+        messages = [feedback.result_message(request, content) for request, content in results if content is not None]
         return messages + await self.pictures.messages(self.model, outcomes)
+
+    async def _result_so_far(self, reply: Reply, request: Request, outcomes: list[Outcome]) -> str | None:
+        if request.problem is not None:
+            return feedback.unreadable(request.problem)
+        if NOT_KEPT in request.arguments.values():
+            return await self._without_secret(reply, request)
+        life = await self.session.journal.life(self._id_of(reply, request.id))
+        if life.finished is not None:
+            outcomes.append(life.outcome())
+            return feedback.call_result(outcomes[-1])
+        if life.in_doubt:
+            return feedback.call_result(await self.session.call(request.name, request.arguments, call_id=life.call_id))
+        return None
 
     # Knowing where we are.
 

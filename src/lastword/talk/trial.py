@@ -19,7 +19,6 @@ from lastword.session import Session
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import Api, InProcessWire
 from lastword.talk.satellite import Satellite
-from lastword.talk.turn import Bounds
 from lastword.tools import ToolRegistry
 
 if TYPE_CHECKING:
@@ -113,8 +112,8 @@ async def try_model(upstream: Upstream, model: str | None = None) -> ModelTrial:
 
     for protocol in PROTOCOLS:
         async with Session(registry) as session:
-            bounds = Bounds(reconnects=0, seconds=TRIAL_SECONDS)
-            satellite = Satellite(session, Api(InProcessWire(app)), protocol=protocol, bounds=bounds)
+            satellite = Satellite(session, Api(InProcessWire(app)), protocol=protocol)
+            satellite.bounds = msgspec.structs.replace(satellite.bounds, reconnects=0, seconds=TRIAL_SECONDS)
             try:
                 async with asyncio.timeout(TRIAL_SECONDS):
                     reply = await satellite.first_reply(QUESTION)

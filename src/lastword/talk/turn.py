@@ -1,25 +1,27 @@
-"""What one turn of the person tells whoever shows the conversation, how far it goes by itself, and what it has used up.
+"""What one turn of the person tells whoever shows the conversation, how far it goes by itself, and what it has used up;
+and the presets that decide so: model, persona, auto-approval, protocol, bounds.
 
-And what was asked for already in it: nobody is asked twice for what they have refused.
+What does not live here: the two keys of auto-approval (consent/call.py) and reading `lastword.toml` (config).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from lastword import values
-from lastword.errors import ArgumentsError, LastWordError
-from lastword.journal import Journal, Life, data_of
+from lastword.card import one_line
+from lastword.config import PresetConfig, PresetLimits, read_text
+from lastword.consent import Preset
+from lastword.errors import ConfigError, LastWordError, did_you_mean
 
 if TYPE_CHECKING:
     from lastword.consent import Kind, Outcome
-    from lastword.talk.replies import Reply
-    from lastword.tools import ToolRegistry
+    from lastword.talk.feedback import Images
+    from lastword.talk.replies import Protocol, Reply
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -32,13 +34,26 @@ class Repairing(msgspec.Struct, frozen=True):
     """The model is told what was wrong with its message."""
 
     reason: str
+    takes_back: ClassVar = True
+    """What was shown of the answer so far does not count."""
+
+    @property
+    def words(self) -> str:
+        # Its first line says what; the excerpts and hints below it are for whoever writes it again.
+        first, _, _ = self.reason.partition("\n")
+        return f"The model is told what was wrong with its message: {one_line(first, 300)}"
 
 
 class Retrying(msgspec.Struct, frozen=True):
-    """The server could not be reached or could not answer. What was shown of the answer so far does not count."""
+    """The server could not be reached or could not answer."""
 
     problem: LastWordError
     attempt: int
+    takes_back: ClassVar = True
+
+    @property
+    def words(self) -> str:
+        return f"Trying again ({self.attempt}): {one_line(self.problem.fact, 300)}"
 
 
 class Thought(msgspec.Struct, frozen=True):
@@ -48,16 +63,25 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class Outgrown(msgspec.Struct, frozen=True):
-    """The conversation has grown longer than the model can see: from now on its oldest turns are not shown to it."""
+    """The conversation has grown longer than the model can see."""
+
+    takes_back: ClassVar = False
+    words: ClassVar = (
+        "This conversation is longer than the model can see. From now on its oldest turns are left out of what it is "
+        "shown; here and in the memory they stay."
+    )
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """The server does not know the conversation any more. A new one has begun."""
+    """The server does not know the conversation any more."""
 
     conversation_id: str
+    takes_back: ClassVar = False
+    words: ClassVar = "The server has forgotten this conversation. A new one begins; tools and state stay."
 
 
 Heard = Said | Thought | Repairing | Retrying | Outgrown | Forgotten
+"""What a satellite tells. All but the model's own words and thoughts have words for the person."""
 
 
 RAN: tuple[Kind, ...] = ("succeeded", "failed", "raised", "timed_out", "outcome_unknown")
@@ -106,12 +130,12 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> str:
         """What was used for the answer, in words; nothing where there was nothing to use."""
-        return used_in_words(self.tools) if self.had_tools else ""
+        return self.used_in_words(self.tools) if self.had_tools else ""
 
-
-def used_in_words(tools: Sequence[str]) -> str:
-    """What was used for an answer, where there were tools to use."""
-    return f"Used: {', '.join(tools)}" if tools else "No tool was used for this answer"
+    @staticmethod
+    def used_in_words(tools: Sequence[str]) -> str:
+        """What was used for an answer, where there were tools to use."""
+        return f"Used: {', '.join(tools)}" if tools else "No tool was used for this answer"
 
 
 NO_WORD = "The model answered without a word. Say something to go on."
@@ -216,86 +240,58 @@ def _stopped(bound: Bound, bounds: Bounds) -> str:
     return f"Stopped: {what}, which is the bound `{bound}`. What was done is kept. Say something to go on."
 
 
-JUST_DONE = "the same was just done"
-"""On the card of a request that repeats the one before it."""
+DEFAULT = "default"
+CONFIGURED = "lastword"
+"""The name under which the server's own choice of a model is asked for."""
 
-WENT_BACK = "went_back"
-"""The kind of the records that say from which turn on a conversation does not count any more."""
-
-# What does not fit fits no better when it is sent again at once.
-_USELESS = ("invalid_arguments", "unknown_tool")
+Constrain = Literal["auto", "never"]
+"""Whether a model that can be held to the form of a request is."""
 
 
-class Repetition:
-    """The requests and scripts of one message of the person, and what became of them."""
+class ResolvedPreset(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a preset decides."""
 
-    def __init__(self, registry: ToolRegistry) -> None:
-        self._registry = registry
-        self._denied: dict[tuple[str, bytes], Outcome] = {}
-        self._scripts: dict[str, str] = {}
-        self._last: tuple[tuple[str, bytes], Outcome] | None = None
+    preset: Preset
+    protocol: Protocol
+    model: str
+    persona: str | None
+    images: Images = "auto"
+    bounds: Bounds
+    constrain: Constrain = "auto"
 
-    def outcome(self, name: str, arguments: dict[str, Any]) -> Outcome | None:
-        """What became of an equal request that is not to be carried out again."""
-        key = self._key(name, arguments)
-        if (denied := self._denied.get(key)) is not None:
-            return denied
-        last = self._last
-        return last[1] if last is not None and last[0] == key and last[1].kind in _USELESS else None
+    @classmethod
+    def all_of(cls, presets: Mapping[str, PresetConfig], *, is_rehearsal: bool = False) -> dict[str, ResolvedPreset]:
+        """The presets that a configuration names, and the default one.
 
-    def problem(self, name: str, arguments: dict[str, Any]) -> str | None:
-        """What the card of a request has to say of the one before it."""
-        key, last = self._key(name, arguments), self._last
-        return JUST_DONE if last is not None and last[0] == key and last[1].success else None
+        Those that name no protocol have requests; the rehearsal model can be given scripts as well.
+        """
+        return {
+            name: cls(
+                preset=Preset(preset.auto_approve, name),
+                protocol=preset.protocol or ("script" if is_rehearsal else "json"),
+                model=preset.model or CONFIGURED,
+                persona=None if preset.persona is None else read_text(preset.persona, "persona"),
+                images=preset.images,
+                bounds=_bounds(name, preset.limits),
+                constrain=preset.constrain,
+            )
+            for name, preset in {DEFAULT: PresetConfig(), **presets}.items()
+        }
 
-    def remember(self, name: str, arguments: dict[str, Any], outcome: Outcome) -> None:
-        """A request was carried out."""
-        key = self._key(name, arguments)
-        self._last = key, outcome
-        if outcome.kind == "denied":
-            self._denied[key] = outcome
+    @staticmethod
+    def find(presets: Mapping[str, ResolvedPreset], name: str | None) -> str:
+        """The name of the preset to begin with, or an error with the nearest one."""
+        if name is None:
+            return DEFAULT
+        if name not in presets:
+            hint = did_you_mean(name, presets) or f"the presets are: {', '.join(presets)}"
+            raise ConfigError(f"there is no preset {name}", place="--preset", hint=hint)
+        return name
 
-    def script_result(self, script: str) -> str | None:
-        """The result of an equal script of which the person denied a call."""
-        return self._scripts.get(script.strip())
 
-    async def remember_script(self, script: str, result: str, calls: list[Outcome], journal: Journal) -> None:
-        """A script was run."""
-        if any(call.kind == "denied" for call in calls):
-            self._scripts[script.strip()] = result
-        for call in calls:
-            self._take(await journal.life(call.call_id))
-
-    async def recall(self, journal: Journal, session_id: str, conversation_id: str, turn: int) -> None:
-        """What was denied since this turn, in a process that has died meanwhile."""
-        for record in await journal.history(session_id, kind=("requested", WENT_BACK)):
-            facts = data_of(record)
-            if record.kind == WENT_BACK:
-                self._denied.clear()  # Turns that were given out anew begin with nothing.
-                continue
-            if facts["conversation"] != conversation_id or facts["turn"] < turn:
-                continue
-            life = await journal.life(record.subject)
-            self._take(life)
-            number = 0  # Of a script, its calls; they are numbered.
-            while (call := await journal.life(f"{record.subject}.{number}")).asked or call.started or call.finished:
-                self._take(call)
-                number += 1
-
-    def _take(self, life: Life) -> None:
-        asked = life.asked
-        if asked is not None and life.finished is not None and (outcome := life.outcome()).kind == "denied":
-            self._denied[self._key(asked["tool"], asked["arguments"])] = outcome
-
-    @property
-    def denied(self) -> frozenset[tuple[str, bytes]]:
-        """The calls that the person said no to, as tools and their arguments in canonical form."""
-        return frozenset(self._denied)
-
-    def _key(self, name: str, arguments: Any) -> tuple[str, bytes]:
-        """What makes two requests the same: what would be shown and run, whether a default was written out or not."""
-        tool = self._registry.find(name)
-        try:
-            return name, values.canonical(arguments if tool is None else values.decode(tool.validate(arguments)))
-        except ArgumentsError:
-            return name, values.canonical(arguments)
+def _bounds(preset: str, limits: PresetLimits) -> Bounds:
+    given = {name: value for name in PresetLimits.__struct_fields__ if (value := getattr(limits, name)) is not None}
+    for name, value in given.items():
+        if value <= 0:
+            raise ConfigError(f"preset.{preset}.limits.{name} has to be more than zero")
+    return Bounds(**given)

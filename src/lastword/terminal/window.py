@@ -23,7 +23,7 @@ from lastword.card import SecondAct, put_in, responses, views
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import first_units
 from lastword.errors import LastWordError
-from lastword.talk import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
+from lastword.talk import ApiError, ConnectionLost, Wire
 from lastword.tools import Manifest, Parameter
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class Window:
     async def enter(cls, wire: Wire, key: str) -> Window:
         """A window for a key that opens once."""
         async with wire.exchange("GET", f"/enter?{urlencode({'key': key, 'as': 'terminal'})}", None) as response:
-            data = await read_all(response)
+            data = await response.read()
             cookie = response.headers.get("set-cookie", "").partition(";")[0]
         if response.status != 303 or not cookie:
-            known = refusal_of(response.status, data)
+            known = ApiError.read(response.status, data)
             fact = known.fact if known.code else "the key was used before, or never was one"
             raise ApiError(response.status, known.code or "no_key", fact, hint="each key opens once; ask for a new one")
         return cls(wire, cookie)
@@ -113,18 +113,18 @@ class Window:
 
     async def _stream(self) -> AsyncGenerator[WindowEvent]:
         headers = {"Cookie": self._cookie, **({"Last-Event-ID": self._seen} if self._seen else {})}
-        async with self._wire.exchange("GET", "/page/events", None, headers) as response:
-            if response.status != 200:
-                raise refusal_of(response.status, await read_all(response))
-            async with aclosing(read_stream(response, too_large_status=400)) as events:
-                async for sent in events:
-                    if not sent.id:
-                        continue
-                    event = WindowEvent(sent.id, sent.kind, _clean(decode(sent.data)))
-                    if event.kind == "state":
-                        self._token = str(event.data.get("token", ""))
-                    self._seen = event.id
-                    yield event
+        async with (
+            self._wire.exchange("GET", "/page/events", None, headers) as response,
+            aclosing(response.events(too_large_status=400)) as events,
+        ):
+            async for sent in events:
+                if not sent.id:
+                    continue
+                event = WindowEvent(sent.id, sent.kind, _clean(response.decode(sent.data)))
+                if event.kind == "state":
+                    self._token = str(event.data.get("token", ""))
+                self._seen = event.id
+                yield event
 
     # Doing. What changes something returns the event that tells of it.
 
@@ -244,10 +244,10 @@ class Window:
 
     async def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
         async with self._wire.exchange(method, f"/page/{path}", body, headers) as response:
-            data = await read_all(response)
-        if response.status != 200:
-            raise _clean_refusal(refusal_of(response.status, data))
-        return decode(data)
+            try:
+                return await response.json()
+            except ApiError as problem:
+                raise _clean_refusal(problem) from None
 
 
 class Replica:

@@ -18,21 +18,7 @@ from lastword.card import one_line, views, visible
 from lastword.errors import LastWordError, StoreError
 from lastword.log import trouble
 from lastword.server import Refusal
-from lastword.talk import (
-    NOTE,
-    Api,
-    Ended,
-    Forgotten,
-    Heard,
-    Outgrown,
-    Repairing,
-    ResolvedPreset,
-    Retrying,
-    Said,
-    Satellite,
-    Thought,
-    remove_tour,
-)
+from lastword.talk import Api, Ended, Heard, ResolvedPreset, Said, Satellite, Thought, Tour
 from lastword.web import history
 
 if TYPE_CHECKING:
@@ -89,7 +75,7 @@ class Assistant:
 
     def _satellite_of(self, session: Session) -> Satellite:
         satellite = Satellite(session, self.api, hear=self.hear)
-        self._preset.apply(satellite)
+        satellite.use(self._preset)
         return satellite
 
     @property
@@ -127,15 +113,15 @@ class Assistant:
             case Thought(text):
                 self._thought = visible(text)
             case _:
-                if isinstance(heard, (Retrying, Repairing)):
-                    self._shown.end_writing(keep=False)  # What was shown of an answer does not count.
-                self._shown.note(told(heard))
+                if heard.takes_back:
+                    self._shown.end_writing(keep=False)
+                self._shown.note(heard.words)
 
     # What people do.
 
     def welcome(self, surface: views.Surface) -> None:
         """A window was opened: go on with what was left. With nothing but the rehearsal model, begin its tour."""
-        can_tour = self._is_rehearsal and self.satellite.session.registry.find(NOTE) is not None
+        can_tour = self._is_rehearsal and self.satellite.session.registry.find(Tour.NOTE) is not None
         if surface == "page" and can_tour and not self._toured and not self._shown.items and not self.is_busy:
             # Only a page begins by itself: at a prompt the person may be typing already.
             self._toured = self._resumed = True
@@ -182,7 +168,7 @@ class Assistant:
         if resolved is None:
             raise Refusal(400, "no_such_preset", f"there is no preset {one_line(preset, 60)}", param="name")
         self._preset = resolved
-        resolved.apply(self.satellite)
+        self.satellite.use(resolved)
         self.tell_settings()
 
     async def choose_model(self, address: str, name: str, key: str) -> responses.TriedModel:
@@ -306,7 +292,7 @@ class Assistant:
         if words is None or self._form is None:
             return False
         self._model, self._is_rehearsal, self._presets = words, False, self._form.presets
-        remove_tour(self.satellite.session.registry)
+        Tour(self.satellite.session.registry).remove()
         self.choose(self._preset.preset.name)
         return True
 
@@ -346,23 +332,6 @@ def tool_entries(session: Session) -> tuple[views.ToolEntry, ...]:
         )
         for tool in session.registry.all(with_editor=session.editor is not None)
     )
-
-
-def told(heard: Retrying | Repairing | Outgrown | Forgotten) -> str:
-    """What a satellite tells beside the model's words, as one sentence for the person."""
-    match heard:
-        case Retrying(problem, attempt):
-            return f"Trying again ({attempt}): {one_line(problem.fact, 300)}"
-        case Repairing(reason):
-            # Its first line says what; the excerpts and hints below it are for whoever writes it again.
-            first, _, _ = reason.partition("\n")
-            return f"The model is told what was wrong with its message: {one_line(first, 300)}"
-        case Outgrown():
-            return (
-                "This conversation is longer than the model can see. From now on its oldest turns are left out of "
-                "what it is shown; here and in the memory they stay."
-            )
-    return "The server has forgotten this conversation. A new one begins; tools and state stay."
 
 
 def _went_back(done: Sequence[views.CallItem]) -> str:

@@ -24,7 +24,7 @@ from lastword.errors import LastWordError, MayNotForget, did_you_mean
 from lastword.journal import Journal, is_visible
 from lastword.server import Refusal
 from lastword.store import Entry, Record, Store
-from lastword.talk import PROGRAM, ApiError, ConnectionLost
+from lastword.talk import ApiError, ConnectionLost, Satellite
 from lastword.values import canonical
 from lastword.web import history
 from lastword.web.endpoints import EmptyBody, Endpoints, PageBody, content
@@ -266,7 +266,7 @@ class PageConversations:
         lines: list[str] = []
         for said in conversation["messages"] if conversation else ():
             content = said.get("content")
-            if isinstance(content, str) and said["role"] != "tool_result" and not content.startswith(PROGRAM):
+            if isinstance(content, str) and said["role"] != "tool_result" and not content.startswith(Satellite.PROGRAM):
                 lines += content.split("\n")
         self._said[id, at] = lines
         while self._said and sum(sum(map(len, kept)) for kept in self._said.values()) > MAX_KEPT_CHARACTERS:

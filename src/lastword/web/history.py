@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lastword.card import one_line, responses, shortened, views, visible
 from lastword.journal import Journal, data_of
 from lastword.server import is_script
-from lastword.talk import PROGRAM, TOOLS_USED, WENT_BACK, Api, Ended, used_in_words
+from lastword.talk import Api, Ended, Satellite
 from lastword.web.call_item import CallItemBuilder
 from lastword.web.shared_items import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
 from lastword.wire import ToolRequest, parse_tool_request
@@ -114,14 +114,14 @@ async def _conversation(session: Session, api: Api, most: int) -> tuple[list[vie
     conversation_id = named[-1] if named else session.id
     conversation = await api.conversation(conversation_id)
     messages = conversation["messages"] if conversation else []
-    used = _by_turn(records, conversation_id, TOOLS_USED, "tools")
+    used = _by_turn(records, conversation_id, Satellite.TOOLS_USED, "tools")
     counted = _by_turn(records, conversation_id, TOKENS_USED, "tokens")
     first = max(0, len(messages) - most)
     for place, said in enumerate(messages[first:], first):
         if (message := _message(said, f"p{place}")) is not None:
             if message.by == "assistant":
                 turn = said["turn"]
-                words = used_in_words(used[turn]) if turn in used else ""
+                words = Ended.used_in_words(used[turn]) if turn in used else ""
                 message = replace(message, used=words, tokens=counted.get(turn))
             items.append(message)
     items.sort(key=_time)
@@ -194,9 +194,9 @@ def _message(said: dict[str, Any], id: str) -> views.MessageItem | None:
     if not isinstance(content, str) or not content.strip() or said["role"] == "tool_result":
         return None
     if said["role"] == "user":
-        typed = content.removeprefix(PROGRAM).strip()
+        typed = content.removeprefix(Satellite.PROGRAM).strip()
         text = visible(typed)
-        if content.startswith(PROGRAM):
+        if content.startswith(Satellite.PROGRAM):
             return views.MessageItem(id=id, by="lastword", text=text, at=said["created"])
         raw = None if text == typed else typed
         return views.MessageItem(id=id, by="you", text=text, at=said["created"], turn=said["turn"], raw=raw)
@@ -218,7 +218,7 @@ def _by_turn(records: Iterable[Record], conversation_id: str, kind: str, fact: s
     for record in records:
         if record.subject != conversation_id or not (data := data_of(record)):
             continue
-        if record.kind == WENT_BACK:
+        if record.kind == Satellite.WENT_BACK:
             standing = {turn: known for turn, known in standing.items() if turn < data["turn"]}
         elif record.kind == kind and data[fact] is not None:
             standing[data["turn"]] = data[fact]
@@ -227,7 +227,7 @@ def _by_turn(records: Iterable[Record], conversation_id: str, kind: str, fact: s
 
 async def token_total(session: Session) -> responses.TokenTotal:
     """The sum for a conversation since it began, whatever was taken back in it."""
-    records = await session.journal.history(session.id, kind=(TOKENS_USED, WENT_BACK))
+    records = await session.journal.history(session.id, kind=(TOKENS_USED, Satellite.WENT_BACK))
     counts = [data["tokens"] for r in records if r.kind == TOKENS_USED and (data := data_of(r))]
     counted = [count for count in counts if count is not None]
     standing = {name: _by_turn(records, name, TOKENS_USED, "tokens") for name in {record.subject for record in records}}

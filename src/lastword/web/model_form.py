@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lastword.card import responses, visible
 from lastword.server import HttpUpstream, ModelNames, Refusal, ServerLimits
-from lastword.talk import KeptModel, ResolvedPreset, keep_model, try_model
+from lastword.talk import KeptModel, ResolvedPreset, try_model
 
 MAX_ADDRESS = 2_000
 MAX_NAME = 200
@@ -87,7 +87,7 @@ class ModelForm:
             if trial.problem is not None:
                 because = f"{trial.problem}; {unlisted}" if unlisted else trial.problem
                 raise Refusal(409, "no_answer", f"it could not be tried, and was not kept: {because}")
-            keep_model(self._file, kept)
+            kept.write(self._file)
             self._waiting = kept
         return responses.TriedModel(
             event="",  # Whoever tells the windows of it knows.
