@@ -19,7 +19,7 @@ from lastword.hook import AGENTS
 from lastword.tools.guard import MARKER
 from lastword.tools.guard.ancestry import AGENT_NAMES
 from requirements import requirement
-from surfaces.screens import PATIENCE_SECONDS, Program, clean_environment, lastword_command, piped
+from surfaces.screens import PATIENCE_SECONDS, Program, clean_environment, lastword_command, piped, started
 
 SHELL = """
 import subprocess
@@ -86,7 +86,7 @@ def question(home: Path) -> Iterator[str]:
 
 def said_by_the_shell(home: Path, command: str, *options: str) -> str:
     """What a command says that the assistant's shell runs."""
-    done = piped("call", "shell", f"command={command}", "--tools", "mine", "--json", *options, cwd=home)
+    done = started("call", "shell", f"command={command}", "--tools", "mine", "--json", *options, cwd=home)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["message"])
 
@@ -214,7 +214,7 @@ def test_a_process_that_a_tool_keeps_from_its_loading_on_is_below_it(home, quest
     ).replace("{done.stdout}", "{SAID}")
     (folder / "assistant_tool.py").write_text(code)
     (folder / "assistant_tool.json").write_text(json.dumps(SHELL_MANIFEST))
-    done = piped("call", "shell", "command=x", "--tools", str(folder), cwd=home)
+    done = started("call", "shell", "command=x", "--tools", str(folder), cwd=home)
     assert "for a person to decide" in done.stdout
     assert not (home / "paid").exists()
 
@@ -358,7 +358,7 @@ def test_a_stop_below_a_tool_stops_everything_and_says_that_no_person_did(tmp_pa
     try:
         asked.until("lastword answer ")
         stop = f"command={LASTWORD} stop"
-        done = piped("call", "shell", stop, "--tools", "mine", cwd=tmp_path)
+        done = started("call", "shell", stop, "--tools", "mine", cwd=tmp_path)
         assert "shell was cancelled by a command that a tool started while it ran." in done.stdout + done.stderr
         asked.until("pay was not run: a command that a tool started denied it.")
     finally:

@@ -1,6 +1,6 @@
 """A home with a gate and a queue for every test, and what is left out where it could not be set up."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +12,10 @@ collect_ignore = [] if (INSTALLED / "installed.json").exists() else ["test_real_
 
 
 @pytest.fixture
-async def gate(tmp_path: Path) -> AsyncIterator[Gate]:
+def gate(tmp_path: Path) -> Iterator[Gate]:
     found = Gate(tmp_path)
     yield found
-    await found.close()
+    found.close()
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from lastword.consent import ApprovalRequest, UserAction, person
 from lastword.journal import Journal, attending, open_journal
 from surfaces.screens import clean_environment
+from warm import WarmProgram
 
 PATIENCE_SECONDS = 120.0
 
@@ -92,41 +93,38 @@ class Gate:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.environment = clean_environment(home)
-        self._started: list[Process] = []
+        self._started: list[WarmProgram] = []
 
-    async def start(self, said: dict[str, Any] | bytes, agent: str = "claude", *options: str) -> Process:
+    def start(self, said: dict[str, Any] | bytes, agent: str = "claude", *options: str) -> WarmProgram:
         """A hook that has got its event."""
-        command = [sys.executable, "-P", "-m", "lastword", "hook", agent, *options]
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=self.home, env=self.environment
-        )
-        self._started.append(process)
-        assert process.stdin is not None
-        try:
-            process.stdin.write(said if isinstance(said, bytes) else json.dumps(said).encode())
-            await process.stdin.drain()
-            process.stdin.close()
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # It has seen enough.
-        return process
+        given = said if isinstance(said, bytes) else json.dumps(said).encode()
+        self._started.append(WarmProgram(["hook", agent, *options], self.home, self.environment, given))
+        return self._started[-1]
 
     async def ask(self, said: dict[str, Any] | bytes, agent: str = "claude", *options: str) -> Answer:
         """What a hook says to an event."""
-        return await heard(await self.start(said, agent, *options))
+        return await heard(self.start(said, agent, *options))
 
-    async def close(self) -> None:
-        for process in self._started:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+    async def ask_cold(self, said: dict[str, Any]) -> Answer:
+        """The same of Claude Code's, from the start of the interpreter on."""
+        command = [sys.executable, "-P", "-m", "lastword", "hook", "claude"]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=self.home, env=self.environment
+        )
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            printed, complaint = await process.communicate(json.dumps(said).encode())
+        assert process.returncode is not None
+        return Answer(process.returncode, printed, complaint)
+
+    def close(self) -> None:
+        for program in self._started:
+            program.close()
 
 
-async def heard(process: Process) -> Answer:
+async def heard(hook: WarmProgram) -> Answer:
     """What a hook says in the end."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        printed, complaint = await process.communicate()
-    assert process.returncode is not None
-    return Answer(process.returncode, printed, complaint)
+    printed, complaint = await hook.heard()
+    return Answer(hook.wait(), printed, complaint)
 
 
 class Queue:
@@ -145,18 +143,16 @@ class Queue:
                         return ApprovalRequest.from_facts(facts)
                 await self.journal.store.changed(head.seq)
 
-    async def cards(self, count: int) -> list[ApprovalRequest]:
-        """So many cards, as soon as they wait."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                head = await self.journal.store.head()
-                found = await self.journal.waiting()
-                if len(found) >= count:
-                    return [ApprovalRequest.from_facts(facts) for facts in found]
-                await self.journal.store.changed(head.seq)
-
     async def answer(self, request: ApprovalRequest, action: UserAction) -> None:
         assert await self.journal.answer(request.facts(), action, person(where="page"))
+
+    async def decide(
+        self, hook: WarmProgram, choose: Callable[[ApprovalRequest], UserAction] = ApprovalRequest.allow, but: str = ""
+    ) -> tuple[ApprovalRequest, Answer]:
+        """The card of a hook, which is answered so, and what the agent hears then."""
+        card = await self.card(but)
+        await self.answer(card, choose(card))
+        return card, await heard(hook)
 
     async def kinds(self, call_id: str) -> list[str]:
         """What is written down of a call."""

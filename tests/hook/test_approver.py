@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,15 @@ from lastword.errors import LastWordError
 from lastword.mcp.permission_tool import TOOL, PermissionServer
 from requirements import requirement
 from surfaces.screens import clean_environment
+from warm import warm_command
 
 ASKED: dict[str, Any] = {"tool_name": "Bash", "input": {"command": "echo hi"}, "tool_use_id": "toolu_01"}
 
 
 async def told(home: Path, asked: dict[str, Any]) -> dict[str, Any]:
     """What a client hears from the tool."""
-    command = StdioServerParameters(
-        command=sys.executable, args=["-P", "-m", "lastword", "mcp", "approver"], env=clean_environment(home), cwd=home
-    )
+    program, *words = warm_command("mcp", "approver")
+    command = StdioServerParameters(command=program, args=words, env=clean_environment(home), cwd=home)
     async with asyncio.timeout(PATIENCE_SECONDS), Client(command) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [TOOL]
         result = await client.call_tool(TOOL, asked)

@@ -5,7 +5,9 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from hook.gates import (
     Queue,
     heard,
 )
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.journal import attending
 from lastword.store import open_store
 from requirements import requirement
@@ -26,102 +29,79 @@ from surfaces.screens import clean_environment
 
 DENIED = 2
 
+EVENTS: dict[str, dict[str, Any]] = {
+    "claude": CLAUDE_BEFORE,
+    "codex": CODEX_BEFORE,
+    "codex asks for permission": {name: value for name, value in CODEX_BEFORE.items() if name != "tool_use_id"}
+    | {"hook_event_name": "PermissionRequest"},
+    "gemini": GEMINI_BEFORE,
+    "gemini with more": GEMINI_BEFORE | {"tool_input": {"command": "echo hi", "is_background": True}},
+}
+
+
+def no(card: ApprovalRequest) -> UserAction:
+    return card.deny("not on a Friday")
+
+
+def change(card: ApprovalRequest) -> UserAction:
+    return card.edit(command="echo bye")
+
+
+def take_out(card: ApprovalRequest) -> UserAction:
+    left = {name: value for name, value in card.arguments.items() if name != "is_background"}
+    return UserAction(True, False, arguments=left, answers=card.digest)
+
+
+def of_tool(**said: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | said}
+
+
+DENIAL = (
+    "{} was not run: the person denied it.\n"
+    "Their reason: not on a Friday\n"
+    "That settles it, unless they ask for it again."
+)
+WORDS = "The person changed the arguments, and Codex does not take changed ones here. Nothing was allowed."
+DECISION = {"behavior": "deny", "message": WORDS}
+NOT_TAKEN = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": DECISION}}
+GONE = "The person took is_background out, and Gemini CLI would put it back. Nothing was allowed."
+PUT_BACK = {"decision": "deny", "reason": GONE}
+BYE = {"command": "echo bye"}
+FORMS: list[tuple[str, Callable[[ApprovalRequest], UserAction], Any]] = [
+    ("claude", ApprovalRequest.allow, of_tool(permissionDecision="allow")),
+    ("claude", no, of_tool(permissionDecision="deny", permissionDecisionReason=DENIAL.format("claude__Bash"))),
+    ("claude", change, of_tool(permissionDecision="allow", updatedInput=BYE)),
+    # It takes `allow` without other arguments for a mistake of the hook.
+    ("codex", ApprovalRequest.allow, None),
+    ("codex", no, of_tool(permissionDecision="deny", permissionDecisionReason=DENIAL.format("codex__Bash"))),
+    ("codex", change, of_tool(permissionDecision="allow", updatedInput=BYE)),
+    # To say a plain yes would allow what the person changed away.
+    ("codex asks for permission", change, NOT_TAKEN),
+    # Its decision stands at the top, and changed arguments are laid over those of the model.
+    ("gemini", ApprovalRequest.allow, {"decision": "allow"}),
+    ("gemini", no, {"decision": "deny", "reason": DENIAL.format("gemini__run_shell_command")}),
+    ("gemini", change, {"decision": "allow", "hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": BYE}}),
+    # Its hooks can add and change arguments, and cannot take any away.
+    ("gemini with more", take_out, PUT_BACK),
+]
+
 
 @requirement("HOOK-1")
-async def test_a_yes_of_the_person_is_a_yes_in_the_form_of_claude_code(gate: Gate, queue: Queue):
-    """The card waits in the same queue as everybody's, and says whose call it is."""
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
+@pytest.mark.parametrize(("event", "choose", "said"), FORMS)
+async def test_the_answer_of_the_person_is_told_in_the_form_of_the_agent(
+    gate: Gate, queue: Queue, event: str, choose: Callable[[ApprovalRequest], UserAction], said: Any
+):
+    """A yes, a no with its reason for the model, changed arguments; and a no where it cannot be told of those."""
+    _, answer = await queue.decide(gate.start(EVENTS[event], event.split()[0]), choose)
+    assert (answer.code, json.loads(answer.printed or "null")) == (0, said)
+
+
+@requirement("HOOK-1")
+async def test_the_card_waits_in_the_same_queue_as_everybodys_and_says_whose_call_it_is(gate: Gate, queue: Queue):
+    """The person sees a command, its folder and the agent."""
+    card, _ = await queue.decide(gate.start(CLAUDE_BEFORE))
     assert (card.title, card.arguments) == ("Run a command", {"command": "echo hi", "cwd": "/home/you/proj"})
     assert "Claude Code" in card.origin
-    await queue.answer(card, card.allow())
-    said = (await heard(process)).decided
-    assert said == {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
-
-
-@requirement("HOOK-1")
-async def test_a_no_comes_with_the_reason_of_the_person(gate: Gate, queue: Queue):
-    """The model reads it, and must not ask again."""
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
-    await queue.answer(card, card.deny("not on a Friday"))
-    said = (await heard(process)).decided
-    assert said["permissionDecision"] == "deny"
-    assert "not on a Friday" in said["permissionDecisionReason"]
-
-
-@requirement("HOOK-1")
-async def test_changed_arguments_reach_claude_code(gate: Gate, queue: Queue):
-    """The person is the author of what they changed, and the agent runs that."""
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
-    await queue.answer(card, card.edit(command="echo bye"))
-    said = (await heard(process)).decided
-    assert (said["permissionDecision"], said["updatedInput"]) == ("allow", {"command": "echo bye"})
-
-
-@requirement("HOOK-1")
-async def test_codex_is_told_of_a_plain_yes_by_silence(gate: Gate, queue: Queue):
-    """It takes `allow` without other arguments for a mistake of the hook."""
-    process = await gate.start(CODEX_BEFORE, "codex")
-    card = await queue.card()
-    await queue.answer(card, card.allow())
-    answer = await heard(process)
-    assert (answer.code, answer.printed) == (0, "")
-
-
-@requirement("HOOK-1")
-async def test_codex_gets_changed_arguments_and_reasons(gate: Gate, queue: Queue):
-    """Both are the same shape as for Claude Code."""
-    process = await gate.start(CODEX_BEFORE, "codex")
-    card = await queue.card()
-    await queue.answer(card, card.edit(command="echo bye"))
-    assert (await heard(process)).decided["updatedInput"] == {"command": "echo bye"}
-    process = await gate.start(CODEX_BEFORE | {"tool_use_id": "call_2"}, "codex")
-    card = await queue.card()
-    await queue.answer(card, card.deny())
-    said = (await heard(process)).decided
-    assert said["permissionDecision"] == "deny"
-    assert said["permissionDecisionReason"]  # without one it would not count
-
-
-@requirement("HOOK-1")
-async def test_codex_cannot_be_told_of_changed_arguments_where_it_asks_for_permission(gate: Gate, queue: Queue):
-    """To say a plain yes would allow what the person changed away."""
-    asked = {key: value for key, value in CODEX_BEFORE.items() if key != "tool_use_id"}
-    process = await gate.start(asked | {"hook_event_name": "PermissionRequest"}, "codex")
-    card = await queue.card()
-    await queue.answer(card, card.edit(command="echo bye"))
-    decision = (await heard(process)).decided["decision"]
-    assert decision["behavior"] == "deny"
-    assert "changed" in decision["message"]
-
-
-@requirement("HOOK-1")
-@pytest.mark.parametrize("answer", ["allow", "deny", "edit"])
-async def test_gemini_is_answered_in_its_own_form(gate: Gate, queue: Queue, answer: str):
-    """Its decision stands at the top, and changed arguments are laid over those of the model."""
-    process = await gate.start(GEMINI_BEFORE, "gemini")
-    card = await queue.card()
-    action = {"allow": card.allow(), "deny": card.deny("no"), "edit": card.edit(command="echo bye")}[answer]
-    await queue.answer(card, action)
-    said = (await heard(process)).said
-    assert said["decision"] == ("deny" if answer == "deny" else "allow")
-    if answer == "edit":
-        assert said["hookSpecificOutput"]["tool_input"] == {"command": "echo bye"}
-
-
-@requirement("HOOK-1")
-async def test_gemini_would_put_back_what_a_person_took_out_so_it_is_denied(gate: Gate, queue: Queue):
-    """Its hooks can add and change arguments, and cannot take any away."""
-    said = GEMINI_BEFORE | {"tool_input": {"command": "echo hi", "is_background": True}}
-    process = await gate.start(said, "gemini")
-    card = await queue.card()
-    left = {name: value for name, value in card.arguments.items() if name != "is_background"}
-    await queue.answer(card, type(card.allow())(True, False, None, left, card.digest))
-    answer = (await heard(process)).said
-    assert answer["decision"] == "deny"
-    assert "is_background" in answer["reason"]
 
 
 @requirement("HOOK-1")
@@ -150,27 +130,8 @@ GARBAGE = {
     "null": b"null",
     "a key twice": json.dumps(CLAUDE_BEFORE).encode()[:-1] + b', "tool_name": "Read"}',
     "nested too deeply": b"[" * 100_000,
+    "more than anybody reads": json.dumps(CLAUDE_BEFORE | {"tool_input": {"command": "x" * 16_100_000}}).encode(),
 }
-
-
-@requirement("HOOK-3")
-@pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE.keys())
-async def test_garbage_on_standard_input_is_a_no(gate: Gate, queue: Queue, data: bytes):
-    """Only 2 is a no to these agents; whatever else this program ended with would let the call through."""
-    answer = await gate.ask(data)
-    assert (answer.code, answer.printed) == (DENIED, "")
-    assert "nothing was allowed" in answer.complaint
-
-
-@requirement("HOOK-3")
-async def test_more_than_anybody_reads_is_a_no(gate: Gate, queue: Queue):
-    """A call of megabytes must not be let through because it could not be read."""
-    said = CLAUDE_BEFORE | {"tool_input": {"command": "x" * 16_100_000}}
-    answer = await gate.ask(said)
-    assert answer.code == DENIED
-    assert await queue.journal.waiting() == []
-
-
 WRONG = {
     "no event": {"hook_event_name": None},
     "another event": {"hook_event_name": "Stop"},
@@ -187,44 +148,53 @@ WRONG = {
 }
 
 
+OPTIONS = [
+    ["--within", "soon"],
+    ["--within", "0"],
+    ["--within"],
+    ["--within", "1e9"],
+    ["--quietly"],
+    ["--store", "ftp://x"],
+]
+
+
 @requirement("HOOK-3")
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-async def test_an_event_with_something_missing_is_a_no(gate: Gate, queue: Queue, wrong: dict):
-    """What cannot be understood cannot be shown, and what cannot be shown is not allowed."""
-    answer = await gate.ask(CLAUDE_BEFORE | wrong)
-    assert (answer.code, answer.printed) == (DENIED, "")
-    assert "itself failed" not in answer.complaint
+async def test_what_is_not_understood_is_a_no(gate: Gate, queue: Queue):
+    """Garbage, an event with something missing, a line that somebody edited by hand: what cannot be shown is not
+    allowed. Only 2 is a no to these agents; whatever else this program ended with would let the call through."""
+    events: dict[str, Any] = GARBAGE | {name: CLAUDE_BEFORE | wrong for name, wrong in WRONG.items()}
+    for what, said in events.items():
+        answer = await gate.ask(said)
+        assert (answer.code, answer.printed) == (DENIED, ""), what
+        assert "nothing was allowed" in answer.complaint, what
+        assert "itself failed" not in answer.complaint, what
+    for options in OPTIONS:
+        assert (await gate.ask(CLAUDE_BEFORE, "claude", *options)).code == DENIED, options
     assert await queue.journal.waiting() == []
 
 
 @requirement("HOOK-3")
-@pytest.mark.parametrize(
-    "options",
-    [["--within", "soon"], ["--within", "0"], ["--within"], ["--within", "1e9"], ["--quietly"], ["--store", "ftp://x"]],
-    ids=str,
-)
-async def test_a_command_line_that_is_not_understood_is_a_no(gate: Gate, queue: Queue, options: list[str]):
-    """Somebody edited the settings by hand. That must not open the gate."""
-    assert (await gate.ask(CLAUDE_BEFORE, "claude", *options)).code == DENIED
-
-
-@requirement("HOOK-3")
 async def test_a_memory_that_cannot_be_opened_is_a_no(gate: Gate, tmp_path: Path):
-    """Our own crash is a no, whatever it is about."""
+    """Our own crash is a no, whatever it is about; and what cannot be written down afterwards is not passed over."""
     address = f"sqlite:///{tmp_path / 'broken.db'}"
     (tmp_path / "broken.db").write_bytes(b"this is no database at all, and it never was one, and never will be" * 50)
     with attending(open_store(address)):
-        answer = await gate.ask(CLAUDE_BEFORE, "claude", "--store", address)
-    assert (answer.code, answer.printed) == (DENIED, "")
+        for said in (CLAUDE_BEFORE, CLAUDE_AFTER):
+            answer = await gate.ask(said, "claude", "--store", address)
+            assert (answer.code, answer.printed) == (DENIED, "")
 
 
 @requirement("HOOK-3")
-async def test_a_program_that_cannot_even_load_itself_says_no(gate: Gate, tmp_path: Path):
-    """An installation that an upgrade left half done raises while it is imported, and Python would end with 1."""
+async def test_the_program_is_ours_or_says_no(gate: Gate, nobody: Queue, tmp_path: Path):
+    """A module in the agent's folder is not the gate: who may write files in a project must not get to answer. And an
+    installation that an upgrade left half done raises while it is imported, where Python would end with 1."""
+    for name in ("json", "msgspec", "lastword"):
+        (tmp_path / f"{name}.py").write_text("print('{}'); raise SystemExit(0)")
+    assert "lastword up" in (await gate.ask_cold(CLAUDE_BEFORE)).decided["permissionDecisionReason"]
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "msgspec.py").write_text("raise RuntimeError('half an installation')")
     gate.environment["PYTHONPATH"] = str(tmp_path / "broken")
-    answer = await gate.ask(CLAUDE_BEFORE)
+    answer = await gate.ask_cold(CLAUDE_BEFORE)
     assert answer.code == DENIED
     assert "half an installation" in answer.complaint
 
@@ -261,18 +231,15 @@ gate.main(["claude", "--within", "0.1"])
 
 
 @requirement("HOOK-3")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=str)
-async def test_an_agent_that_breaks_off_gets_a_no_and_its_card_is_gone(
-    gate: Gate, queue: Queue, number: signal.Signals
-):
+async def test_an_agent_that_breaks_off_gets_a_no_and_its_card_is_gone(gate: Gate, queue: Queue):
     """Somebody pressed Escape. Nobody should answer a question that nobody asks any more."""
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
-    process.send_signal(number)
-    said = (await heard(process)).decided
-    assert said["permissionDecision"] == "deny"
-    assert await queue.journal.waiting() == []
-    assert (await queue.kinds(card.call_id))[-1] == "finished"
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        hook = gate.start(CLAUDE_BEFORE | {"tool_use_id": number.name})
+        card = await queue.card()
+        hook.send_signal(number)
+        assert (await heard(hook)).decided["permissionDecision"] == "deny"
+        assert await queue.journal.waiting() == []
+        assert (await queue.kinds(card.call_id))[-1] == "finished"
 
 
 _LISTING = """
@@ -338,25 +305,6 @@ def test_what_only_looks_is_let_through_before_the_memory_is_loaded(tmp_path: Pa
     answer, *loaded = done.stdout.decode().split("\n")
     assert answer == "''"
     assert {"lastword.journal", "lastword.session", "asyncio", "apsw"} & set(loaded) == set()
-
-
-@requirement("HOOK-3")
-async def test_a_module_in_the_agents_folder_is_not_the_gate(gate: Gate, queue: Queue, tmp_path: Path):
-    """Who may write files in a project must not get to answer in its person's place."""
-    for name in ("json", "msgspec", "lastword"):
-        (tmp_path / f"{name}.py").write_text("print('{}'); raise SystemExit(0)")
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
-    await queue.answer(card, card.deny())
-    assert (await heard(process)).decided["permissionDecision"] == "deny"
-
-
-@requirement("HOOK-3")
-async def test_trouble_after_the_call_is_told_too(gate: Gate, tmp_path: Path):
-    """What cannot be written down afterwards is not passed over in silence."""
-    (tmp_path / "broken.db").write_bytes(b"this is no database at all" * 100)
-    answer = await gate.ask(CLAUDE_AFTER, "claude", "--store", f"sqlite:///{tmp_path / 'broken.db'}")
-    assert answer.code == DENIED
 
 
 @requirement("HOOK-1")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hook.gates import PATIENCE_SECONDS
-from lastword.hook import AGENTS, is_denial, probe_for
 from requirements import requirement
 from surfaces.screens import clean_environment
+from warm import run_warm
 
 FILES = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
 PROJECT_FILES = FILES | {"claude": ".claude/settings.local.json"}
@@ -29,10 +29,7 @@ AGENTS_AND_CONTENTS = [
 
 
 def lastword(home: Path, *words: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "lastword", *words], cwd=cwd or home, env=clean_environment(home, **environment),
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+    return run_warm(words, cwd or home, clean_environment(home, **environment))
 
 
 def agreed(home: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -202,7 +199,7 @@ def test_the_doctor_says_whether_rules_and_grants_may_answer_for_an_agent(tmp_pa
     assert "others could have written this list of keys" in found["found"]
 
 
-def _broken(home: Path, file: Path, how: str) -> None:
+def _broken(file: Path, kept: Path, how: str) -> None:
     text = file.read_text()
     if how == "taken out":
         file.write_text("{}")
@@ -213,7 +210,6 @@ def _broken(home: Path, file: Path, how: str) -> None:
     elif how == "unreadable":
         file.write_text("// " + text)
     else:
-        kept = next((home / ".data" / "lastword" / "hooks").glob("*.json"))
         other = {
             "opens": "echo {}",
             "cannot start": "/nowhere/lastword",
@@ -228,73 +224,47 @@ def _broken(home: Path, file: Path, how: str) -> None:
 
 
 @requirement("HOOK-6")
-@pytest.mark.parametrize(
-    "how", ["taken out", "gone", "turned off", "unreadable", "opens", "cannot start", "exits 1", "exits 2"]
-)
-def test_the_doctor_finds_a_gate_that_does_not_close(tmp_path: Path, how: str):
+def test_the_doctor_finds_a_gate_that_does_not_close(tmp_path: Path):
     """Each of these lets every call through, but for the last, which lets none."""
     agreed(tmp_path, "hook", "install", "claude")
-    _broken(tmp_path, tmp_path / FILES["claude"], how)
-    assert examined(tmp_path)["hook of Claude Code"]["well"] is False
+    file, kept = tmp_path / FILES["claude"], next((tmp_path / ".data" / "lastword" / "hooks").glob("*.json"))
+    whole = {each: each.read_text() for each in (file, kept)}
+    for how in ("taken out", "gone", "turned off", "unreadable", "opens", "cannot start", "exits 1", "exits 2"):
+        _broken(file, kept, how)
+        assert examined(tmp_path)["hook of Claude Code"]["well"] is False, how
+        for each, text in whole.items():
+            each.write_text(text)
+    assert examined(tmp_path)["hook of Claude Code"]["well"] is True
 
 
-# An agent of a few lines: it starts its hook, and then a command, both as its children.
+# An agent of a few lines: it starts its hook, and then commands, all as its children.
 AGENT = """
 import json, subprocess, sys
-event, hook, command = sys.argv[1:]
+event, hook, *commands = sys.argv[1:]
 subprocess.run(["sh", "-c", hook], input=event.encode(), capture_output=True)
-done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-print(done.returncode, done.stdout, done.stderr)
+for command in commands:
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    print(done.returncode, json.dumps(done.stdout + done.stderr))
 """
+BUTTONS = ("answer x --allow", "hook uninstall claude", "hook install codex", "token create mine", "mcp trust x")
 
 
 @requirement("CONF-2")
-@pytest.mark.parametrize(
-    "command", ["answer x --allow", "hook uninstall claude", "hook install codex", "token create mine", "mcp trust x"]
-)
-def test_the_shell_of_a_hooked_agent_does_not_press_our_buttons(tmp_path: Path, command: str):
-    """What is a person's to decide is refused below the process that the hook was started by."""
-    line = f"{sys.executable} -P -m lastword"
-    event = json.dumps({"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash",
-                        "tool_input": {"command": "x"}, "tool_use_id": "t"})  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", AGENT, event, f"{line} hook claude", f"{line} {command}"], cwd=tmp_path,
-        env=clean_environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
-    )  # fmt: skip
-    assert "for a person to decide" in done.stdout
-    mine = lastword(tmp_path, *command.split())
-    assert "for a person to decide" not in mine.stderr  # Beside the agent, and not below it.
-
-
-@requirement("CONF-2")
-@pytest.mark.parametrize("home", ["XDG_DATA_HOME=/nowhere", "HOME=/nowhere XDG_DATA_HOME=", "env -i"])
-def test_the_shell_of_a_hooked_agent_does_not_get_away_by_naming_another_home(tmp_path: Path, home: str):
-    """Which process is an agent stands in the person's folder. One word before a command would lead past it."""
+def test_the_shell_of_a_hooked_agent_does_not_press_our_buttons(tmp_path: Path):
+    """What is a person's to decide is refused below the process that the hook was started by. Which process is an
+    agent stands in the person's folder: naming another one before a command leads nowhere."""
     line = f"{sys.executable} -P -m lastword"
     event = json.dumps({"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash",
                         "tool_input": {"command": "x"}, "tool_use_id": "t"})  # fmt: skip
     store = f"--store sqlite:///{tmp_path / '.data' / 'lastword' / 'lastword.db'}"
+    homes = ("XDG_DATA_HOME=/nowhere", "HOME=/nowhere XDG_DATA_HOME=", "env -i")
+    commands = [f"{line} {button}" for button in BUTTONS]
+    commands += [f"{home} {line} answer x --allow {store}" for home in homes]
     done = subprocess.run(
-        [sys.executable, "-c", AGENT, event, f"{line} hook claude", f"{home} {line} answer x --allow {store}"],
-        cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_SECONDS,
-        check=True,
+        [sys.executable, "-c", AGENT, event, f"{line} hook claude", *commands], cwd=tmp_path,
+        env=clean_environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
     )  # fmt: skip
-    assert "for a person to decide" in done.stdout
-
-
-@requirement("HOOK-3")
-@pytest.mark.parametrize("agent", FILES)
-def test_the_installed_line_takes_no_module_from_the_folder_of_the_agent(tmp_path: Path, agent: str):
-    """Who may write files in a project must not get to answer in its person's place."""
-    agreed(tmp_path, "hook", "install", agent)
-    hooks = json.loads((tmp_path / FILES[agent]).read_bytes())["hooks"]
-    project = tmp_path / "proj"
-    project.mkdir()
-    for name in ("json", "msgspec", "lastword", "signal"):
-        (project / f"{name}.py").write_text("print('{}'); raise SystemExit(0)")
-    done = subprocess.run(
-        ["sh", "-c", hooks[_before(agent)][0]["hooks"][0]["command"]], input=probe_for(AGENTS[agent]), cwd=project,
-        env=clean_environment(tmp_path), capture_output=True, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
-    assert is_denial(AGENTS[agent], done.returncode, done.stdout), done.stderr
-    assert b"probe" in done.stdout
+    for command, told in zip(commands, done.stdout.splitlines(), strict=True):
+        assert "for a person to decide" in told, command
+    for button in BUTTONS:  # Beside the agent, and not below it.
+        assert "for a person to decide" not in lastword(tmp_path, *button.split()).stderr

@@ -1,7 +1,6 @@
 """One call, one card, one answer: however often an agent starts its hook, and however hooks die."""
 
 import asyncio
-import os
 import signal
 
 from hook.gates import (
@@ -15,16 +14,14 @@ from hook.gates import (
     Queue,
     heard,
 )
+from lastword.consent import ApprovalRequest
 from lastword.journal import handover_in_words
 from requirements import requirement
 
 
 async def allowed(gate: Gate, queue: Queue, said: dict, agent: str = "claude", **edits: str) -> str:
     """Have a call allowed, and return its id."""
-    process = await gate.start(said, agent)
-    card = await queue.card()
-    await queue.answer(card, card.edit(**edits) if edits else card.allow())
-    await heard(process)
+    card, _ = await queue.decide(gate.start(said, agent), lambda card: card.edit(**edits) if edits else card.allow())
     return card.call_id
 
 
@@ -40,10 +37,8 @@ async def test_a_hook_that_is_started_again_gets_the_same_answer_and_no_second_c
 @requirement("HOOK-2")
 async def test_a_no_stays_a_no(gate: Gate, queue: Queue):
     """An agent must not get another answer by asking once more."""
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
-    await queue.answer(card, card.deny("never"))
-    first, again = await heard(process), await gate.ask(CLAUDE_BEFORE)
+    _, first = await queue.decide(gate.start(CLAUDE_BEFORE), ApprovalRequest.deny)
+    again = await gate.ask(CLAUDE_BEFORE)
     assert first.decided == again.decided
     assert await queue.journal.waiting() == []
 
@@ -51,7 +46,7 @@ async def test_a_no_stays_a_no(gate: Gate, queue: Queue):
 @requirement("HOOK-2")
 async def test_two_hooks_of_one_call_share_one_card(gate: Gate, queue: Queue):
     """Agents start all hooks that match at once, and two settings files may both name ours."""
-    first, second = await gate.start(CLAUDE_BEFORE), await gate.start(CLAUDE_BEFORE)
+    first, second = gate.start(CLAUDE_BEFORE), gate.start(CLAUDE_BEFORE)
     card = await queue.card()
     assert len(await queue.journal.waiting()) == 1
     await queue.answer(card, card.allow())
@@ -74,20 +69,17 @@ async def test_the_same_id_with_other_arguments_is_denied(gate: Gate, queue: Que
 async def test_the_same_id_in_another_session_is_another_call(gate: Gate, queue: Queue):
     """Fake models and proxies number their calls from one."""
     await allowed(gate, queue, CLAUDE_BEFORE)
-    process = await gate.start(CLAUDE_BEFORE | {"session_id": "another"})
-    card = await queue.card()
-    await queue.answer(card, card.deny())
-    assert (await heard(process)).decided["permissionDecision"] == "deny"
+    other = gate.start(CLAUDE_BEFORE | {"session_id": "another"})
+    _, answer = await queue.decide(other, ApprovalRequest.deny)
+    assert answer.decided["permissionDecision"] == "deny"
 
 
 @requirement("HOOK-2")
 async def test_a_call_without_an_id_is_asked_about_every_time(gate: Gate, queue: Queue):
     """Gemini CLI gives its calls no names. One yes must not serve for two equal ones."""
     await allowed(gate, queue, GEMINI_BEFORE, "gemini")
-    process = await gate.start(GEMINI_BEFORE, "gemini")
-    card = await queue.card()
-    await queue.answer(card, card.deny())
-    assert (await heard(process)).said["decision"] == "deny"
+    _, answer = await queue.decide(gate.start(GEMINI_BEFORE, "gemini"), ApprovalRequest.deny)
+    assert answer.said["decision"] == "deny"
 
 
 @requirement("HOOK-2")
@@ -95,13 +87,13 @@ async def test_a_hook_that_is_killed_while_its_card_waits_leaves_a_card_that_is_
     gate: Gate, queue: Queue
 ):
     """kill -9: nobody answered, nothing was allowed, and the next hook of the same call has the same card."""
-    process = await gate.start(CLAUDE_BEFORE)
+    hook = gate.start(CLAUDE_BEFORE)
     card = await queue.card()
-    os.kill(process.pid, signal.SIGKILL)
-    assert (await heard(process)).printed == ""
+    hook.send_signal(signal.SIGKILL)
+    assert (await heard(hook)).printed == ""
     [waiting] = await queue.journal.waiting()
     assert waiting["asker"] == "ended"
-    again = await gate.start(CLAUDE_BEFORE)
+    again = gate.start(CLAUDE_BEFORE)
     await queue.answer(card, card.allow())
     assert (await heard(again)).decided["permissionDecision"] == "allow"
     assert (await queue.kinds(card.call_id)).count("asked") == 1
@@ -160,10 +152,7 @@ async def test_other_arguments_than_were_allowed_are_a_departure(gate: Gate, que
 @requirement("HOOK-5")
 async def test_what_ran_although_it_was_denied_is_a_departure(gate: Gate, queue: Queue):
     """An agent that gave its hook up, or passed over its answer, is found out afterwards."""
-    process = await gate.start(CLAUDE_BEFORE)
-    card = await queue.card()
-    await queue.answer(card, card.deny())
-    await heard(process)
+    card, _ = await queue.decide(gate.start(CLAUDE_BEFORE), ApprovalRequest.deny)
     await gate.ask(CLAUDE_AFTER)
     life = await queue.journal.life(card.call_id)
     assert life.departed is not None

@@ -8,6 +8,7 @@ import pytest
 
 from hook.gates import CLAUDE_BEFORE, GEMINI_BEFORE, Gate, Queue, heard
 from lastword.card import Face
+from lastword.consent import ApprovalRequest
 from requirements import requirement
 
 LINES = "one\ntwo\nthree\n"
@@ -30,12 +31,9 @@ def notes(tmp_path: Path) -> Path:
 async def test_a_command_is_shown_whole_and_where_it_would_run(gate: Gate, queue: Queue):
     """As it would be typed: what stands in line forty is part of it."""
     command = "\n".join(f"echo {number}" for number in range(40))
-    process = await gate.start(CLAUDE_BEFORE | {"tool_input": {"command": command}})
-    card = await queue.card()
+    card, _ = await queue.decide(gate.start(CLAUDE_BEFORE | {"tool_input": {"command": command}}), ApprovalRequest.deny)
     assert [preview.proposed for preview in card.preview] == [command]
     assert "/home/you/proj" in card.message
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
@@ -44,21 +42,20 @@ async def test_a_command_is_shown_whole_and_where_it_would_run(gate: Gate, queue
 )
 async def test_what_cannot_be_seen_in_a_command_is_marked(gate: Gate, queue: Queue, hidden: str):
     """A model that read a hostile page writes what a terminal would show as something else."""
-    process = await gate.start(CLAUDE_BEFORE | {"tool_input": {"command": hidden, "description": hidden}})
-    card = await queue.card()
+    card, _ = await queue.decide(
+        gate.start(CLAUDE_BEFORE | {"tool_input": {"command": hidden, "description": hidden}}), ApprovalRequest.deny
+    )
     words = Face.of(card, fold=False)
     shown = [*(passage.text for _, passage in words.arguments), *(row.text for row in words.diff), words.message.text]
     for text in shown:
         assert not set(text) & {"\x1b", "\u202e", "\u200b", "\U000e0041"}
     assert "‹U+" in shown[0]
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
 async def test_an_edit_is_a_diff_against_the_file(gate: Gate, queue: Queue, notes: Path):
     """Not what the model says of it: the lines that are there, and the ones that would be."""
-    process = await gate.start(edit(notes))
+    process = gate.start(edit(notes))
     card = await queue.card()
     [preview] = card.preview
     assert (preview.path, preview.base, preview.proposed) == (str(notes), LINES, "one\n2\nthree\n")
@@ -80,11 +77,8 @@ async def test_an_edit_is_a_diff_against_the_file(gate: Gate, queue: Queue, note
 async def test_every_way_to_change_a_file_shows_what_it_would_become(gate, queue, notes, tool, given, proposed):
     """Several edits of one file count one after the other, as the agent makes them."""
     said = CLAUDE_BEFORE | {"tool_name": tool, "tool_input": {"file_path": str(notes)} | given}
-    process = await gate.start(said)
-    card = await queue.card()
+    card, _ = await queue.decide(gate.start(said), ApprovalRequest.deny)
     assert [preview.proposed for preview in card.preview] == [proposed]
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
@@ -92,22 +86,18 @@ async def test_gemini_edits_are_diffs_too(gate: Gate, queue: Queue, notes: Path)
     """Its tools have other names, and paths that may be relative to its folder."""
     given = {"file_path": "notes.md", "old_string": "two", "new_string": "2"}
     said = GEMINI_BEFORE | {"tool_name": "replace", "tool_input": given, "cwd": str(notes.parent)}
-    process = await gate.start(said, "gemini")
-    card = await queue.card()
+    card, _ = await queue.decide(gate.start(said, "gemini"), ApprovalRequest.deny)
     assert [preview.proposed for preview in card.preview] == ["one\n2\nthree\n"]
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
 async def test_a_file_that_windows_wrote_keeps_its_line_ends(gate: Gate, queue: Queue, notes: Path):
     """Agents quote it without them."""
     notes.write_bytes(b"one\r\ntwo\r\nthree\r\n")
-    process = await gate.start(edit(notes, old_string="one\ntwo", new_string="1\n2"))
-    card = await queue.card()
+    card, _ = await queue.decide(
+        gate.start(edit(notes, old_string="one\ntwo", new_string="1\n2")), ApprovalRequest.deny
+    )
     assert card.preview[0].proposed == "1\r\n2\r\nthree\r\n"
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 MISFITS: dict[str, dict[str, Any]] = {
@@ -131,7 +121,7 @@ async def test_an_edit_whose_end_is_not_certain_is_denied_with_what_to_do(gate, 
 @requirement("HOOK-2")
 async def test_a_file_that_changes_while_the_card_waits_is_asked_about_again(gate: Gate, queue: Queue, notes: Path):
     """Consent covers what was shown. The new card shows the file as it is now."""
-    process = await gate.start(edit(notes))
+    process = gate.start(edit(notes))
     first = await queue.card()
     notes.write_text("zero\n" + LINES)
     await queue.answer(first, first.allow())
@@ -145,7 +135,7 @@ async def test_a_file_that_changes_while_the_card_waits_is_asked_about_again(gat
 @requirement("HOOK-2")
 async def test_a_file_that_no_longer_has_the_old_lines_is_denied(gate: Gate, queue: Queue, notes: Path):
     """The yes was to a change that cannot be made any more."""
-    process = await gate.start(edit(notes))
+    process = gate.start(edit(notes))
     card = await queue.card()
     notes.write_text("something else\n")
     await queue.answer(card, card.allow())
@@ -157,12 +147,9 @@ async def test_a_link_is_followed_and_named(gate: Gate, queue: Queue, notes: Pat
     """The agent writes through it, so the person sees where."""
     link = notes.parent / "harmless.md"
     link.symlink_to(notes)
-    process = await gate.start(edit(link))
-    card = await queue.card()
+    card, _ = await queue.decide(gate.start(edit(link)), ApprovalRequest.deny)
     assert (card.title, card.preview[0].path) == (f"Change {notes}", str(notes))
     assert f"{link}, a link to {notes}" in card.message
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
@@ -172,7 +159,7 @@ async def test_a_link_that_is_turned_elsewhere_while_the_card_waits_is_asked_abo
     other.write_text(LINES)
     link = notes.parent / "harmless.md"
     link.symlink_to(notes)
-    process = await gate.start(edit(link))
+    process = gate.start(edit(link))
     first = await queue.card()
     link.unlink()
     link.symlink_to(other)
@@ -197,30 +184,24 @@ async def test_where_no_diff_can_be_drawn_the_card_says_so(gate: Gate, queue: Qu
     else:
         place.write_bytes(b"x" * 4_000_001)
     said = CLAUDE_BEFORE | {"tool_name": "Write", "tool_input": {"file_path": str(place), "content": "x"}}
-    process = await gate.start(said)
-    card = await queue.card()
+    card, _ = await queue.decide(gate.start(said), ApprovalRequest.deny)
     assert "No diff can be shown" in card.message
     assert card.preview == ()
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
 async def test_any_other_tool_is_shown_with_its_arguments(gate: Gate, queue: Queue):
     """An MCP server's tool, say, or one that a later version brings: what is not known is asked about."""
     said = CLAUDE_BEFORE | {"tool_name": "mcp__bank__pay", "tool_input": {"to": "DE12", "cents": 100}}
-    process = await gate.start(said)
-    card = await queue.card()
+    card, _ = await queue.decide(gate.start(said), ApprovalRequest.deny)
     assert card.arguments == {"to": "DE12", "cents": 100, "cwd": "/home/you/proj"}
     assert card.manifest.display_name == "Claude Code: mcp__bank__pay"
-    await queue.answer(card, card.deny())
-    await heard(process)
 
 
 @requirement("HOOK-2")
 async def test_the_file_of_an_edit_is_not_changed_on_the_card(gate: Gate, queue: Queue, notes: Path):
     """The diff is kept in step with one file. Another one needs a call of its own."""
-    process = await gate.start(edit(notes))
+    process = gate.start(edit(notes))
     first = await queue.card()
     await queue.answer(first, first.edit(file_path="/etc/passwd"))
     second = await queue.card(but=first.digest)

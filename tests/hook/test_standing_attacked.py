@@ -253,13 +253,13 @@ def test_a_no_to_a_folder_holds_for_an_agent_that_does_not_say_where_it_runs(hou
 @pytest.mark.parametrize("agent", FILES)
 def test_the_installed_line_takes_nothing_from_variables_that_a_project_sets(tmp_path: Path, agent: str):
     """Agents read `.env` and settings of the folder they are in. Those say neither which code it is, nor who is asked,
-    nor whose keys count."""
+    nor whose keys count. Nor do modules that lie there."""
     assert agreed(tmp_path, "hook", "install", agent).returncode == 0
     hooks = json.loads((tmp_path / FILES[agent]).read_bytes())["hooks"]
     line = hooks["BeforeTool" if agent == "gemini" else "PreToolUse"][0]["hooks"][0]["command"]
     project = tmp_path / "proj"
     project.mkdir()
-    for name in ("lastword", "msgspec", "usercustomize", "sitecustomize"):
+    for name in ("lastword", "msgspec", "usercustomize", "sitecustomize", "json", "signal"):
         (project / f"{name}.py").write_text("print('{}'); import os; os._exit(0)")
     here = "/proc/self/cwd"
     env = clean_environment(
@@ -309,7 +309,7 @@ async def test_on_a_shared_memory_an_agents_card_is_its_persons_and_so_is_the_gr
 @requirement("TEAM-3", "HOOK-1")
 async def test_the_gate_takes_the_persons_name_from_its_line(gate: Gate, queue: Queue):
     """And who else may answer."""
-    process = await gate.start(CLAUDE_BEFORE, "claude", "--person", "ada", "--answerer", "bo")
+    hook = gate.start(CLAUDE_BEFORE, "claude", "--person", "ada", "--answerer", "bo")
     card = await queue.card()
     assert card.principal == "ada"
     for name in ("eve", "bo"):
@@ -319,7 +319,7 @@ async def test_the_gate_takes_the_persons_name_from_its_line(gate: Gate, queue: 
             card = await queue.card(but=card.digest)
             assert card.problem is not None
             assert "may not answer for ada" in card.problem
-    assert (await finished(process)).decided["permissionDecision"] == "allow"
+    assert (await finished(hook)).decided["permissionDecision"] == "allow"
 
 
 @requirement("RULE-5", "HOOK-7")

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from surfaces.screens import clean_environment, lastword_command, piped
+from surfaces.screens import clean_environment, piped
+from warm import warm_command
 
 
 @contextmanager
 def served(home: Path, *more: str) -> Iterator[int]:
     """The tools of a folder, on any free port of this machine."""
-    command = [*lastword_command(), "mcp", "serve", "--tools", "mine", "--http", "0", *more]
+    command = warm_command("mcp", "serve", "--tools", "mine", "--http", "0", *more)
     server = subprocess.Popen(command, cwd=home, env=clean_environment(home), stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from contextlib import closing
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from lastword.config import load
 from requirements import requirement
-from surfaces.screens import Program, clean_environment, lastword_command, piped
+from surfaces.screens import Program, lastword_command, piped
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "mcp.md").read_text()
@@ -21,10 +20,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 def told(*words: str, cwd: Path) -> str:
     """What a command of the page prints, on a terminal's two streams together."""
     python = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = clean_environment(cwd, PATH=python)
-    done = subprocess.run(
-        [*lastword_command(), *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = piped(*words, cwd=cwd, PATH=python)
     return done.stdout + done.stderr
 
 

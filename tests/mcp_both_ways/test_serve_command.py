@@ -17,11 +17,13 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from served import served, token
 
+from hook.gates import opened
 from lastword.tools.guard import MARKER
 from lastword.tools.guard.ancestry import _agent_name, _began
 from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
+from warm import warm_command
 
 CODE = '''"""Leaves a trace for every time that it ran."""
 
@@ -53,14 +55,18 @@ MANIFEST = {
 YES: dict[str, Any] = {"approval": types.ElicitResult(action="accept", content={"allow": True})}
 
 
+def with_tool(folder: Path) -> Path:
+    """A folder with a tool that can be taken back, and permits auto-approval."""
+    place = folder / "mine" / "pay"
+    place.mkdir(parents=True)
+    (place / "assistant_tool.json").write_text(json.dumps(MANIFEST))
+    (place / "assistant_tool.py").write_text(CODE)
+    return folder
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with a tool that can be taken back, and permits auto-approval."""
-    folder = tmp_path / "mine" / "pay"
-    folder.mkdir(parents=True)
-    (folder / "assistant_tool.json").write_text(json.dumps(MANIFEST))
-    (folder / "assistant_tool.py").write_text(CODE)
-    return tmp_path
+    return with_tool(tmp_path)
 
 
 def paid(home: Path) -> list[str]:
@@ -70,7 +76,7 @@ def paid(home: Path) -> list[str]:
 
 def over_stdio(home: Path, *options: str, **facts) -> Client:
     """A client that starts us, as every client does."""
-    command = [*lastword_command(), "mcp", "serve", "--tools", "mine", *options]
+    command = warm_command("mcp", "serve", "--tools", "mine", *options)
     env = clean_environment(home)
     where = StdioServerParameters(command=command[0], args=command[1:], env=env, cwd=home)
     return Client(where, cache=None, client_info=types.Implementation(name="editor", version="7"), **facts)
@@ -78,14 +84,21 @@ def over_stdio(home: Path, *options: str, **facts) -> Client:
 
 async def answered(home: Path, how: str = "--allow") -> str:
     """Somebody answers what waits, from another terminal."""
-    async with asyncio.timeout(60):
-        while True:
-            waiting = json.loads((await asyncio.to_thread(piped, "approvals", "--json", cwd=home)).stdout or "[]")
-            if waiting:
-                seen = ["--digest", waiting[0]["digest"]]
-                done = await asyncio.to_thread(piped, "answer", waiting[0]["call_id"], how, *seen, cwd=home)
-                assert done.returncode == 0, done.stderr
-                return waiting[0]["call_id"]
+    async with opened(home) as queue:
+        card = await queue.card()
+        said = ("answer", card.call_id, how, "--digest", card.digest)
+        done = await asyncio.to_thread(piped, *said, cwd=home)
+        assert done.returncode == 0, done.stderr
+        return card.call_id
+
+
+def about(**capabilities: Any) -> dict[str, Any]:
+    """What a client of the newer protocol says with each request."""
+    return {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientInfo": {"name": "editor", "version": "7"},
+    }
 
 
 async def never(context, params):
@@ -140,12 +153,7 @@ async def test_killed_between_rounds_it_runs_once(home):
     )  # fmt: skip
     assert first_process.stdin is not None
     assert first_process.stdout is not None
-    about = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-        "io.modelcontextprotocol/clientInfo": {"name": "editor", "version": "7"},
-    }
-    call = {"name": "pay", "arguments": {"amount": 5}, "_meta": about}
+    call = {"name": "pay", "arguments": {"amount": 5}, "_meta": about(elicitation={"form": {}})}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     first_process.stdin.write(json.dumps(request).encode() + b"\n")
     told = json.loads(await first_process.stdout.readline())["result"]
@@ -167,73 +175,85 @@ async def test_killed_between_rounds_it_runs_once(home):
     assert (home / ".data" / "lastword" / "mcp_key").stat().st_mode & 0o777 == 0o600
 
 
+class Served:
+    """A server for all tests here: a port, a home and its tokens."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self.home, self.port = home, port
+        self.tokens = {scope: token(home, scope) for scope in ("tools", "admin", "chat")}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    home = with_tool(tmp_path_factory.mktemp("served"))
+    with served(home, "--approve", "client") as port:
+        yield Served(home, port)
+
+
 @pytest.fixture
-def port(home: Path) -> Iterator[int]:
-    with served(home, "--approve", "client") as found:
-        yield found
+def http(running: Served) -> Served:
+    """The same, where nothing was paid yet."""
+    (running.home / "paid.txt").unlink(missing_ok=True)
+    return running
 
 
 @asynccontextmanager
-async def over_http(port: int, text: str, **facts):
+async def over_http(http: Served, scope: str, **facts):
+    """A client with the token of this scope."""
+    address = f"http://127.0.0.1:{http.port}/mcp"
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {text}"}, timeout=60) as http,
-        Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http), cache=None, **facts) as desk,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {http.tokens[scope]}"}, timeout=60) as inner,
+        Client(streamable_http_client(address, http_client=inner), cache=None, **facts) as desk,
     ):
         yield desk
 
 
 @requirement("MCP-20")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_over_http_a_token_for_tools_is_needed_and_enough(home, port, mode):
+async def test_over_http_a_token_for_tools_is_needed_and_enough(http, mode):
     """Each token is a principal of its own: nobody goes on with somebody else's call."""
-    mine, other = token(home, "tools"), token(home, "admin")
-    async with over_http(port, mine, mode=mode) as desk, over_http(port, other, mode=mode) as neighbour:
+    async with over_http(http, "tools", mode=mode) as desk, over_http(http, "admin", mode=mode) as neighbour:
         calling = asyncio.create_task(desk.call_tool("pay", {"amount": 7}))
-        await answered(home)
+        await answered(http.home)
         first = await calling
         assert words(first) == "Paid 7."
         theirs = asyncio.create_task(neighbour.call_tool("pay", {"amount": 7}))
-        await answered(home, "--deny")
+        await answered(http.home, "--deny")
         second = await theirs
         assert meta(second)["lastword/kind"] == "denied"
         assert meta(second)["lastword/call"] != meta(first)["lastword/call"]
-    assert paid(home) == ["7"]
+    assert paid(http.home) == ["7"]
 
 
 @requirement("MCP-20")
-async def test_over_http_everybody_else_is_turned_away(home, port):
+async def test_over_http_everybody_else_is_turned_away(http):
     """No token, a wrong one, one for something else; a page of the web, and a name that points here."""
-    good = {"Authorization": f"Bearer {token(home, 'tools')}"}
+    good = {"Authorization": f"Bearer {http.tokens['tools']}"}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    address = f"http://127.0.0.1:{port}/mcp"
-    async with httpx2.AsyncClient(timeout=60) as http:
+    address = f"http://127.0.0.1:{http.port}/mcp"
+    async with httpx2.AsyncClient(timeout=60) as desk:
         for headers, status in (
             ({}, 401),
             ({"Authorization": "Bearer lastword_00000000_" + "x" * 43}, 401),
-            ({"Authorization": f"Bearer {token(home, 'chat')}"}, 403),
+            ({"Authorization": f"Bearer {http.tokens['chat']}"}, 403),
             (good | {"Origin": "http://attacker.example"}, 403),
             (good | {"Origin": "null"}, 403),
             (good | {"Host": "attacker.example"}, 421),
-            (good | {"Host": f"attacker.example:{port}"}, 421),
+            (good | {"Host": f"attacker.example:{http.port}"}, 421),
         ):
-            answer = await http.post(address, json=body, headers={"Accept": "application/json"} | headers)
+            answer = await desk.post(address, json=body, headers={"Accept": "application/json"} | headers)
             assert answer.status_code == status, (headers, answer.text)
 
 
 @requirement("MCP-20")
-async def test_white_space_around_the_value_of_a_header_is_no_part_of_it(home, port):
+async def test_white_space_around_the_value_of_a_header_is_no_part_of_it(http):
     """The parser that we serve with leaves it there. Clients of either era may send it, with every header there is."""
-    key = token(home, "tools")
-    about = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "editor", "version": "7"},
-    }
-    call = {"name": "run_script", "arguments": {"script": "PRINT(7)"}, "_meta": about}
+    key = http.tokens["tools"]
+    call = {"name": "run_script", "arguments": {"script": "PRINT(7)"}, "_meta": about()}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
     said = {
-        "Host": f"127.0.0.1:{port}",
-        "Origin": f"http://127.0.0.1:{port}",
+        "Host": f"127.0.0.1:{http.port}",
+        "Origin": f"http://127.0.0.1:{http.port}",
         "Authorization": f"Bearer {key}",
         "Accept": "application/json, text/event-stream",
         "Content-Type": "application/json",
@@ -244,7 +264,7 @@ async def test_white_space_around_the_value_of_a_header_is_no_part_of_it(home, p
     for blank in ("", "  ", "\t", " \t "):
         lines = [f"{name}:{blank}{value}{blank}" for name, value in said.items()]
         head = ["POST /mcp HTTP/1.1", "Connection: close", f"Content-Length: {len(body)}", *lines]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
         writer.write("\r\n".join([*head, "", ""]).encode() + body)
         async with asyncio.timeout(60):
             answer = await reader.read()
@@ -254,12 +274,11 @@ async def test_white_space_around_the_value_of_a_header_is_no_part_of_it(home, p
 
 
 @requirement("MCP-23")
-async def test_a_round_of_one_token_is_nobody_elses(home, port):
+async def test_a_round_of_one_token_is_nobody_elses(http):
     """What was sealed for one principal opens for no other, and still opens for the first."""
-    mine, other = token(home, "tools"), token(home, "admin")
     async with (
-        over_http(port, mine, elicitation_callback=never) as desk,
-        over_http(port, other, elicitation_callback=never) as neighbour,
+        over_http(http, "tools", elicitation_callback=never) as desk,
+        over_http(http, "admin", elicitation_callback=never) as neighbour,
     ):
         asked = await desk.session.call_tool("pay", {"amount": 5}, allow_input_required=True)
         assert isinstance(asked, types.InputRequiredResult)
@@ -271,13 +290,13 @@ async def test_a_round_of_one_token_is_nobody_elses(home, port):
 
         with pytest.raises(MCPError):
             await answer(neighbour)
-        assert paid(home) == []
+        assert paid(http.home) == []
         assert words(await answer(desk)) == "Paid 5."
-    assert paid(home) == ["5"]
+    assert paid(http.home) == ["5"]
 
 
 @requirement("MCP-20")
-async def test_a_session_of_one_token_is_closed_to_another(home, port):
+async def test_a_session_of_one_token_is_closed_to_another(http):
     """The older protocol names sessions; whoever learns such a name has not learnt the token."""
     initialize = {
         "protocolVersion": "2025-11-25",
@@ -285,16 +304,16 @@ async def test_a_session_of_one_token_is_closed_to_another(home, port):
         "clientInfo": {"name": "x", "version": "1"},
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}
-    address = f"http://127.0.0.1:{port}/mcp"
+    address = f"http://127.0.0.1:{http.port}/mcp"
     accept = {"Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(timeout=60) as http:
-        mine = {"Authorization": f"Bearer {token(home, 'tools')}"} | accept
-        begun = await http.post(address, json=body, headers=mine)
+    async with httpx2.AsyncClient(timeout=60) as desk:
+        mine = {"Authorization": f"Bearer {http.tokens['tools']}"} | accept
+        begun = await desk.post(address, json=body, headers=mine)
         session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
-        other = {"Authorization": f"Bearer {token(home, 'admin')}"} | accept
+        other = {"Authorization": f"Bearer {http.tokens['admin']}"} | accept
         listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-        assert (await http.post(address, json=listing, headers=other | session)).status_code == 404
-        assert (await http.post(address, json=listing, headers=mine | session)).status_code == 200
+        assert (await desk.post(address, json=listing, headers=other | session)).status_code == 404
+        assert (await desk.post(address, json=listing, headers=mine | session)).status_code == 200
 
 
 @requirement("MCP-31", "MCP-32")

@@ -23,6 +23,8 @@ from pathlib import Path
 import pexpect
 import pyte
 
+from warm import run_warm
+
 # A machine with two busy cores needs seconds to start Python; a screen that is not right by then will never be.
 PATIENCE_SECONDS = 60.0
 # The last line of a chat that waits for its person, drawn and plain.
@@ -252,6 +254,11 @@ def clean_environment(home: Path, **more: str) -> dict[str, str]:
 
 def piped(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run lastword without a terminal."""
+    return run_warm(arguments, cwd, clean_environment(cwd, **environment))
+
+
+def started(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same from the start of the interpreter on: what /proc says of its environment is true."""
     return subprocess.run(
         [*lastword_command(), *arguments],
         cwd=cwd,
@@ -260,4 +267,5 @@ def piped(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complete
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=PATIENCE_SECONDS,
+        check=False,
     )

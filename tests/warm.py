@@ -1,0 +1,115 @@
+"""Programs that start warm: each is a fork of one that has loaded lastword already.
+
+Such a program is as real as one that was started: a process with descriptors, an environment, a folder, signals and an
+end of its own. What it spares is the start of the interpreter and the loading, which is nearly all that a short command
+or a hook takes. Tests of exactly these (what a program loads, and from where) start `python -m lastword`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from warm_relay import ask, told
+
+PATIENCE_SECONDS = 120.0
+HERE = Path(__file__).parent
+
+
+class WarmProgram:
+    """`lastword WORDS`, already running. What it says goes into files, since nobody talks with it."""
+
+    def __init__(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], given: bytes = b"") -> None:
+        self.returncode: int | None = None
+        self._folder = tempfile.TemporaryDirectory()
+        self._files = [Path(self._folder.name, name) for name in ("given", "printed", "complaint")]
+        self._files[0].write_bytes(given)
+        fds = [os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) for file in self._files]
+        self._line = ask(_starter().address, {"words": list(words), "cwd": str(cwd), "env": dict(env)}, fds)
+        for fd in fds:
+            os.close(fd)
+        self.pid = told(self._line)
+
+    def wait(self) -> int:
+        """Its exit code, or the number of the signal that ended it, below zero."""
+        if self.returncode is None:
+            self._line.settimeout(PATIENCE_SECONDS)
+            self.returncode = told(self._line)
+            self._line.close()
+        return self.returncode
+
+    def said(self) -> tuple[bytes, bytes]:
+        """What it wrote to its two streams, once it is over."""
+        self.wait()
+        return self._files[1].read_bytes(), self._files[2].read_bytes()
+
+    async def heard(self) -> tuple[bytes, bytes]:
+        """The same, while the loop goes on."""
+        return await asyncio.to_thread(self.said)
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def close(self) -> None:
+        """End it, if it still runs."""
+        if self.returncode is None:
+            self.send_signal(signal.SIGKILL)
+            self.wait()
+        self._folder.cleanup()
+
+
+def run_warm(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Start it, and wait for its end."""
+    program = WarmProgram(words, cwd, env, given.encode())
+    try:
+        out, err = program.said()
+    finally:
+        program.close()
+    return subprocess.CompletedProcess(words, program.wait(), out.decode(), err.decode())
+
+
+def warm_command(*words: str) -> list[str]:
+    """A command line that is `lastword WORDS`, for whoever starts programs themselves and talks with them."""
+    return [sys.executable, "-I", "-S", str(HERE / "warm_relay.py"), _starter().address, *words]
+
+
+class _Starter:
+    """The program that all others are forks of; it ends with the one that runs the tests."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.address = f"{self._folder.name}/warm"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+            listening.bind(self.address)
+            listening.listen()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(HERE / "warm_starter.py"), str(listening.fileno())],
+                pass_fds=[listening.fileno()], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=_plain(), cwd="/",
+            )  # fmt: skip
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+@cache
+def _starter() -> _Starter:
+    return _Starter()
+
+
+def _plain() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
