@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from lastword.card import SecondAct, read_value, responses, visible
+from lastword.consent import Scope
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
 from lastword.rules import FIRST_CALLS, GrantChoice, Policy, SeenStep, listed_grants, revoke, step_of
 from lastword.server import Refusal
@@ -23,7 +24,7 @@ from lastword.web.conversation import ConversationView, changed
 from lastword.web.endpoints import Endpoints, PageBody
 
 if TYPE_CHECKING:
-    from lastword.consent import ApprovalRequest, Scope
+    from lastword.consent import ApprovalRequest
     from lastword.tools import Manifest
     from lastword.web.page_gate import Visitor
 

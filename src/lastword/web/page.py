@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lastword.call import Decision
 from lastword.card import responses, visible
 from lastword.server import Middleware, Refusal, ServerLimits
 from lastword.web.card_routes import CardRoutes
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
     from importlib.resources.abc import Traversable
 
-    from lastword.call import Decision
     from lastword.card import views
     from lastword.mcp import McpServers
     from lastword.session import Session
