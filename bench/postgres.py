@@ -22,7 +22,7 @@ from figures import Result, arguments
 
 import lastword
 from lastword.consent import ALLOWED
-from lastword.store import Entry, SqliteStore, Store, open_store
+from lastword.store import Entry, SqliteStore, Store, StoreAddress
 from lastword.store.postgres import PostgresStore
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
@@ -102,7 +102,7 @@ async def approved_calls(store: Store) -> float:
 
 async def answered_elsewhere(address: str) -> list[float]:
     """Milliseconds from the moment at which another process begins to answer until the tool runs here."""
-    journal = lastword.Journal(open_store(address))
+    journal = lastword.Journal(StoreAddress(address).open())
     tools, called = registry()
     spent = []
     with other_process("--answer", address) as other:
@@ -123,7 +123,7 @@ async def answered_elsewhere(address: str) -> list[float]:
 
 async def heard_elsewhere(address: str) -> list[float]:
     """Milliseconds from the moment at which another process begins to write until a waiter here knows of it."""
-    store = open_store(address)
+    store = StoreAddress(address).open()
     spent = []
     with other_process("--write", address) as other:
         assert other.stdin is not None
@@ -143,7 +143,7 @@ async def heard_elsewhere(address: str) -> list[float]:
 
 async def write_when_told(address: str) -> None:
     """The other process: writes one record, whenever it is told to."""
-    store = open_store(address)
+    store = StoreAddress(address).open()
     await store.head()
     for number, _ in enumerate(sys.stdin):
         began = monotonic()
@@ -154,7 +154,7 @@ async def write_when_told(address: str) -> None:
 
 async def answer(address: str) -> None:
     """The other process: answers what waits, whenever it is told to."""
-    journal = lastword.Journal(open_store(address))
+    journal = lastword.Journal(StoreAddress(address).open())
     for _ in sys.stdin:
         found = await journal.waiting()
         while not found:
@@ -169,7 +169,7 @@ async def answer(address: str) -> None:
 
 async def commit_when_told(address: str) -> None:
     """One of several processes that write at once: says how long it took, each time it is told to."""
-    store = open_store(address)
+    store = StoreAddress(address).open()
     await store.head()
     print("ready", flush=True)
     for _ in sys.stdin:

@@ -419,8 +419,8 @@ MUTANTS = [
     ),
     Mutant(
         "records: a store that lost its log starts calls",
-        "store/sqlite_ledger.py",
-        "            return start_refused(behind, self._place)\n",
+        "store/sqlite_file.py",
+        "            return start_refused(behind, str(self._memory))\n",
         "            pass\n",
         "tests/store/test_store_head.py",
     ),

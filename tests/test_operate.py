@@ -19,7 +19,7 @@ from lastword.commands.serve import serve, token
 from lastword.config import Config, load
 from lastword.server import ServerLimits
 from lastword.server.http_server import TOLD_SECONDS
-from lastword.store import durable, open_store, postgres_connection, postgres_ledger
+from lastword.store import StoreAddress, durable, postgres_connection, postgres_ledger
 from lastword.store.address import PostgresAddress
 from requirements import requirement
 
@@ -78,7 +78,7 @@ def test_the_unit_starts_a_server_with_options_that_exist(unit, tmp_path):
     given = options(serve, arguments)
     assert given["config"] == Path("/etc/lastword/lastword.toml")
     (tmp_path / "lastword").mkdir()
-    open_store(str(given["store"]))
+    StoreAddress(str(given["store"])).open()
     assert unit["Service"]["Environment"].startswith("LASTWORD_KEY_FILE=%d/")
     key = tmp_path / "key"
     key.write_text("sk-test\n")

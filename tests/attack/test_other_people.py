@@ -18,7 +18,7 @@ from lastword.errors import ConfigError, SessionError
 from lastword.journal import Journal, answer_from_elsewhere, answer_key, data_of, standing_questions
 from lastword.journal.records import answer_facts
 from lastword.server import Tokens
-from lastword.store import Entry, Store, open_store
+from lastword.store import Entry, Store, StoreAddress
 from lastword.testing import FixedApprover
 from lastword.tools import questions
 from requirements import requirement
@@ -37,7 +37,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.fixture
 async def store(address: str) -> AsyncIterator[Store]:
-    opened = open_store(address)
+    opened = StoreAddress(address).open()
     yield opened
     await opened.close()
 

@@ -18,7 +18,7 @@ from lastword.journal import data_of
 from lastword.rules import STREAM, GrantOffer, offer_for, revoke
 from lastword.rules.account import USED
 from lastword.rules.grants import REVOKED, standing_grants, why_over
-from lastword.store import PAGE_RECORDS
+from lastword.store import Store
 from requirements import requirement
 
 PROGRAM = Path(__file__).with_name("granted_program.py")
@@ -195,7 +195,7 @@ async def test_the_clock_set_back_revives_no_grant_for_a_program_that_starts_lat
     journal.clock = lambda: now[0]
     registry = registry_with_pay(paid)
     await granted(journal, registry, 1, 5, calls=50, until=1_000_100.0)
-    for at in (1_000_101.0, *[1_000_050.0] * (PAGE_RECORDS + 1)):
+    for at in (1_000_101.0, *[1_000_050.0] * (Store.PAGE_RECORDS + 1)):
         now[0] = at
         journal.note("elsewhere", "note", "n", {})
     await journal.close()

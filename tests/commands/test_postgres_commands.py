@@ -12,7 +12,7 @@ from lastword.journal import Journal
 from lastword.server import Conversations
 from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
-from lastword.store import Entry, SqliteStore, Store, copy_store, open_store
+from lastword.store import Entry, SqliteStore, Store, StoreAddress, copy_store
 from lastword.store.chain import RULES
 from lastword.store.postgres import PostgresStore
 from lastword.testing import FixedApprover
@@ -79,14 +79,14 @@ def test_a_journal_is_copied_to_a_server_and_back_and_tells_the_same(address, sa
     async def look(*addresses: str) -> list[dict[str, object]]:
         found = []
         for one in addresses:
-            store = open_store(one)
+            store = StoreAddress(one).open()
             found.append(await everything(store))
             await store.verify()
             await store.close()
         return found
 
     async def prepare() -> None:
-        store = open_store(here)
+        store = StoreAddress(here).open()
         await fill(store)
         await store.close()
 
@@ -124,7 +124,7 @@ def test_a_journal_is_not_copied_over_another(address, says, capsys):
 
     async def prepare() -> None:
         for where in ("sqlite:///here.db", address):
-            store = open_store(where)
+            store = StoreAddress(where).open()
             await store.commit(Entry("s", "asked", where, 1, b"{}"))
             await store.close()
 
@@ -140,7 +140,7 @@ def test_a_journal_that_was_changed_is_not_copied(address, postgres, capsys):
     """A copy would make it look whole."""
 
     async def prepare() -> None:
-        store = open_store(address)
+        store = StoreAddress(address).open()
         await store.commit(*(Entry("s", "asked", str(n), n, b"{}") for n in range(5)))
         await store.close()
 
@@ -173,7 +173,7 @@ def test_a_conversation_that_the_servers_role_may_not_forget_is_gone_and_stops_n
     theirs, pruners = (address.replace("postgres@", f"{role}@") for role in ("program", "pruner"))
 
     async def delete() -> None:
-        store = open_store(theirs)
+        store = StoreAddress(theirs).open()
         conversations = Conversations(store)
         await conversations.commit(
             await conversations.begin("c", "ana"), "ana", Turn([ChatMessage("user", "Hi")], {}, [])
@@ -188,7 +188,7 @@ def test_a_conversation_that_the_servers_role_may_not_forget_is_gone_and_stops_n
         await store.close()
 
     async def words() -> list[bytes | None]:
-        store = open_store(theirs)
+        store = StoreAddress(theirs).open()
         found = [record.data for record in await store.read(kind="conversation.message")]
         await store.close()
         return found

@@ -14,7 +14,7 @@ from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
 from lastword.server import HttpUpstream, ServerLimits, build_app
-from lastword.store import Entry, MemoryStore, open_store
+from lastword.store import Entry, MemoryStore, StoreAddress
 from lastword.talk import ApiError, ConnectionLost, HttpWire, InProcessWire
 from lastword.talk.turn import Bounds, Forgotten, Retrying
 from lastword.testing.scripted import Fault, Pause
@@ -173,7 +173,7 @@ async def test_a_server_that_restarts_between_execution_and_delivery_gets_the_re
 
         async def start(port: int = 0) -> tuple[AsyncExitStack, int]:
             running = AsyncExitStack()
-            store = open_store(address)
+            store = StoreAddress(address).open()
             running.push_async_callback(store.close)
             app = build_app(store, HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
             return running, await running.enter_async_context(served(app, port))

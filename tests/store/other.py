@@ -11,15 +11,15 @@ import apsw
 from samples import FORM, entry
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.address import open_store
-from lastword.store.postgres_schema import MIGRATIONS
+from lastword.store.address import StoreAddress
+from lastword.store.postgres import MIGRATIONS
 from lastword.store.sqlite import SqliteStore
 
 
 async def main() -> None:
     path = sys.argv[1]
     del MIGRATIONS[int(os.environ.get(FORM, len(MIGRATIONS))) :]
-    store = open_store(path) if "://" in path else SqliteStore(path)
+    store = StoreAddress(path).open() if "://" in path else SqliteStore(path)
     held: dict[str, Callable[[], None]] = {}
     holder: apsw.Connection | None = None
     for line in sys.stdin:
@@ -28,7 +28,7 @@ async def main() -> None:
                 facts: dict[str, Any] = {str(key): value for key, value in more.items()}
                 result: object = await store.commit(entry(number, once=once, **facts))
             case {"do": "make", "path": new}:
-                made = open_store(new) if "://" in new else SqliteStore(new)
+                made = StoreAddress(new).open() if "://" in new else SqliteStore(new)
                 result = await made.commit(entry(1, once="first"))
                 await made.close()
             case {"do": "append", "number": number}:

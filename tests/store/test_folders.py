@@ -49,3 +49,18 @@ def test_whatever_makes_the_folder_first_makes_it_private(first: str, tmp_path: 
         os.umask(before)
     for folder in (here(), here().parent, here().parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
+
+
+def test_the_default_file_is_in_the_users_data_folder(monkeypatch):
+    """Where each system keeps such things; a relative XDG path is to be ignored."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("LASTWORD_STORE", raising=False)
+    home = Path("/home/somebody")
+    for system, environment, folder in (
+        ("linux", {}, home / ".local/share/lastword"),
+        ("linux", {"XDG_DATA_HOME": "/data"}, Path("/data/lastword")),
+        ("linux", {"XDG_DATA_HOME": "data"}, home / ".local/share/lastword"),
+        ("darwin", {"XDG_DATA_HOME": "/data"}, home / "Library/Application Support/lastword"),
+    ):
+        assert data_folder(system, environment, home) == folder
+    assert open_default_journal().store.files[0] == here() / "lastword.db"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lastword.errors import StoreError
-from lastword.store.address import PostgresAddress, StoreAddress, default_path, open_store
+from lastword.store.address import PostgresAddress, StoreAddress
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
@@ -18,14 +18,14 @@ def test_the_address_decides_the_store(tmp_path, monkeypatch):
     """Three slashes and a path, relative or absolute, as everywhere else."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert isinstance(open_store("memory:"), MemoryStore)
+    assert isinstance(StoreAddress("memory:").open(), MemoryStore)
     for address, path in {
         "sqlite:///journal.db": tmp_path / "journal.db",
         "sqlite:////var/lib/journal.db": Path("/var/lib/journal.db"),
         "SQLite:///~/journal.db": Path("/home/somebody/journal.db"),
         f"sqlite:///{tmp_path}/a b.db": tmp_path / "a b.db",
     }.items():
-        store = open_store(address)
+        store = StoreAddress(address).open()
         assert isinstance(store, SqliteStore)
         assert store.path == path
     assert list(tmp_path.iterdir()) == []
@@ -58,7 +58,7 @@ def test_the_address_decides_the_store(tmp_path, monkeypatch):
 def test_a_wrong_address_gets_words(address, words):
     """Each says what to type instead."""
     with pytest.raises(StoreError) as caught:
-        open_store(address)
+        StoreAddress(address).open()
     assert words in str(caught.value)
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_address_gets_words(address, words):
 def test_a_password_in_an_address_is_not_repeated(address):
     """Errors end up in logs and bug reports."""
     with pytest.raises(StoreError) as caught:
-        open_store(address)
+        StoreAddress(address).open()
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
@@ -93,7 +93,7 @@ def test_a_password_in_an_address_is_not_repeated(address):
 )
 def test_the_address_of_a_server_is_shown_without_who_comes_and_with_what(address, shown):
     """It is the place of every error, and the name under which a machine keeps what it saw of the store."""
-    store = open_store(address)
+    store = StoreAddress(address).open()
     assert isinstance(store, PostgresStore)
     assert store.address.shown == shown
     assert "hunter2" not in repr(vars(store)) + repr(store.address)
@@ -131,7 +131,7 @@ def test_a_server_that_a_file_names_has_to_prove_itself():
 def test_the_store_of_many_is_not_loaded_for_one(tmp_path):
     """It takes as long as all the rest, and few have it installed."""
     program = (
-        "import sys; from lastword.store.address import open_store; open_store('memory:'); "
+        "import sys; from lastword.store.address import StoreAddress; StoreAddress('memory:').open(); "
         "sys.exit('asyncpg' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -143,22 +143,10 @@ def test_a_missing_driver_says_what_to_install():
 import sys
 sys.modules["asyncpg"] = None
 from lastword.errors import LastWordError
-from lastword.store.address import open_store
+from lastword.store.address import StoreAddress
 try:
-    open_store("postgresql://host/db")
+    StoreAddress("postgresql://host/db").open()
 except LastWordError as problem:
     sys.exit(0 if "pip install 'lastword[postgres]'" in str(problem) else str(problem))
 """
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_the_default_file_is_in_the_users_data_folder():
-    """Where each system keeps such things; a relative XDG path is to be ignored."""
-    home = Path("/home/somebody")
-    assert default_path("linux", {}, home) == home / ".local/share/lastword/lastword.db"
-    assert default_path("linux", {"XDG_DATA_HOME": "/data"}, home) == Path("/data/lastword/lastword.db")
-    assert default_path("linux", {"XDG_DATA_HOME": "data"}, home) == home / ".local/share/lastword/lastword.db"
-    assert (
-        default_path("darwin", {"XDG_DATA_HOME": "/data"}, home)
-        == home / "Library/Application Support/lastword/lastword.db"
-    )

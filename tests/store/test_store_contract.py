@@ -18,7 +18,7 @@ from samples import entry
 
 from lastword.errors import NotAllowedNow, StoreError, Tampered
 from lastword.store.chain import GENESIS, RULES, Entry, Head, Pruned, link
-from lastword.store.contract import MAX_DATA_BYTES, PAGE_RECORDS, Store
+from lastword.store.contract import MAX_DATA_BYTES, Store
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
@@ -129,13 +129,13 @@ async def test_a_clock_that_runs_backwards_changes_no_order(store):
 
 async def test_a_store_verifies_page_by_page_up_to_a_head(store):
     """The head may lie in any page; a store that is longer than one page is never held whole."""
-    count = 2 * PAGE_RECORDS + 7
+    count = 2 * Store.PAGE_RECORDS + 7
     await store.commit(*(entry(number) for number in range(1, count + 1)))
     head = await store.head()
     assert head.seq == count
     assert await store.verify() == head
     records = await store.read()
-    for seq in (0, 1, PAGE_RECORDS, PAGE_RECORDS + 1, count):
+    for seq in (0, 1, Store.PAGE_RECORDS, Store.PAGE_RECORDS + 1, count):
         assert await store.verify(head=Head(seq, records[seq - 1].digest if seq else GENESIS)) == head
         with pytest.raises(Tampered, match=f"record {seq} is not the one"):
             await store.verify(head=Head(seq, "f" * 64))

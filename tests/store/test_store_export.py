@@ -9,7 +9,7 @@ from samples import entry
 
 from lastword.errors import Tampered
 from lastword.store.chain import GENESIS, Entry, Head, link
-from lastword.store.contract import PAGE_RECORDS
+from lastword.store.contract import Store
 from lastword.store.exports import export, read_line, verify_export, write_line
 from lastword.store.memory import MemoryStore
 
@@ -44,7 +44,7 @@ async def test_an_export_is_one_readable_line_a_record(store):
 
 async def test_an_export_is_as_long_as_its_store(store):
     """Page by page, with nothing twice and nothing left out, and the head is the store's."""
-    await store.commit(*(entry(number) for number in range(2 * PAGE_RECORDS + 1)))
+    await store.commit(*(entry(number) for number in range(2 * Store.PAGE_RECORDS + 1)))
     exported = b"".join([line async for line in export(store)])
     head = await store.head()
     assert verify_export(io.BytesIO(exported)) == head

@@ -16,8 +16,7 @@ from lastword.errors import NewerStore, Overtaken, StoreError
 from lastword.store import postgres_connection, postgres_ledger
 from lastword.store.chain import Head
 from lastword.store.head_file import HeadFile
-from lastword.store.postgres import PostgresStore
-from lastword.store.postgres_schema import MIGRATIONS
+from lastword.store.postgres import MIGRATIONS, PostgresStore
 from postgres_server import PostgresServer, schema_of
 from requirements import requirement
 

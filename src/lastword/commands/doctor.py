@@ -34,7 +34,7 @@ from lastword.server import (
     Tokens,
     is_loopback,
 )
-from lastword.store import StoreAddress, open_store
+from lastword.store import StoreAddress
 from lastword.talk import KeptModel, try_model
 
 
@@ -211,7 +211,7 @@ def _try_gate(kept: InstalledHook, troubles: list[str]) -> Finding:
 async def _examine_store(config: Config) -> list[Finding]:
     address = store_address(config)
     try:
-        store = open_store(address)
+        store = StoreAddress(address).open()
     except LastWordError as problem:
         return [("store", False, str(problem).replace("\n", "; "))]
     try:

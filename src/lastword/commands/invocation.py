@@ -35,7 +35,7 @@ from lastword.consent import People, person
 from lastword.display import visible
 from lastword.errors import ConfigError, StoreError
 from lastword.journal import Journal, open_default_journal
-from lastword.store import StoreAddress, default_path, open_store
+from lastword.store import StoreAddress, data_folder
 
 # What a person alone may start is refused below a tool or an agent: each command says so before it opens anything.
 from lastword.tools.guard import is_below as is_below
@@ -150,10 +150,9 @@ def check_flag(address: str | None) -> str | None:
     return address
 
 
-def data_file(name: str | None = None) -> Path:
+def data_file(name: str = StoreAddress.DEFAULT_FILE) -> Path:
     """The store that is used when none is configured, or a file beside it."""
-    store = default_path(sys.platform, os.environ, Path.home())
-    return store if name is None else store.with_name(name)
+    return data_folder(sys.platform, os.environ, Path.home()) / name
 
 
 def store_address(config: Config) -> str:
@@ -162,7 +161,7 @@ def store_address(config: Config) -> str:
 
 
 def open_memory(config: Config) -> Store:
-    return open_store(store_address(config))
+    return StoreAddress(store_address(config)).open()
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastword import store as stores
 from lastword import values
 from lastword.commands.invocation import (
     DONE,
@@ -38,7 +37,6 @@ from lastword.store import (
     StoreAddress,
     copy_store,
     export,
-    open_store,
     verify_export,
 )
 
@@ -324,7 +322,7 @@ def copy(source: str, target: str) -> int:
 
 
 def _movable(address: str) -> Store:
-    store = open_store(address)
+    store = StoreAddress(address).open()
     if isinstance(store, MemoryStore):
         raise Misused(
             "a journal in memory is gone when this command ends",
@@ -355,14 +353,12 @@ def grant(role: str, forgetting: bool, store: str | None) -> int:
     """
 
     async def work(journal: Journal) -> None:
-        kept: Store = journal.store
-        if not isinstance(kept, stores.PostgresStore):
+        if not await journal.store.grant(role, forgetting=forgetting):
             raise Misused(
                 "only a server has roles",
                 place="lastword journal grant",
                 hint="a file is protected by its owner and mode; a server is named like postgresql://HOST/DATABASE",
             )
-        await kept.grant(role, forgetting=forgetting)
 
     with_own_journal(store, "lastword journal grant", work)
     more = ", append to it and forget what it says" if forgetting else " and append to it"

@@ -25,7 +25,7 @@ from lastword.config.settings import (
 )
 from lastword.errors import ConfigError, did_you_mean
 from lastword.server import ServerLimits
-from lastword.store import SqliteStore, StoreAddress, data_folder, default_path, open_store
+from lastword.store import SqliteStore, StoreAddress, data_folder
 from lastword.tools import Trust
 from lastword.tools.guard import given_above, is_below, is_in_folder_above
 
@@ -143,10 +143,10 @@ def is_own_memory(store: str | None, config: Path | None = None) -> bool:
 
 def _memory_at(address: str | None) -> str:
     """The same for two addresses of the same memory in a file."""
-    address = address or f"sqlite:///{default_path(sys.platform, os.environ, Path.home())}"
+    address = address or f"sqlite:///{data_folder(sys.platform, os.environ, Path.home()) / StoreAddress.DEFAULT_FILE}"
     if not address.lower().startswith("sqlite:"):
         return address
-    opened = open_store(address)
+    opened = StoreAddress(address).open()
     assert isinstance(opened, SqliteStore)
     return os.path.realpath(opened.path)
 

@@ -24,7 +24,7 @@ from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, PROBE, Agent, AgentKeys
 from lastword.mcp import JsonSettings, write_private, write_whole
 from lastword.rules import SETTINGS, why_keyless
-from lastword.store import DEFAULT_FILE, StoreAddress, data_folder, make_private
+from lastword.store import StoreAddress, data_folder, make_private
 
 # An hour for the person, and a minute for what comes after the call.
 ASKED_SECONDS = 3_600
@@ -215,7 +215,7 @@ def _memory(ours: Path) -> str:
             "LASTWORD_STORE holds a password, which does not belong into the settings of an agent",
             hint="put the password into ~/.pgpass, and say the rest with --store",
         )
-    return named or f"sqlite:///{ours / DEFAULT_FILE}"
+    return named or f"sqlite:///{ours / StoreAddress.DEFAULT_FILE}"
 
 
 def entries_for(agent: Agent, command: str) -> dict[str, dict[str, Any]]:

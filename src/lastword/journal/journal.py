@@ -60,7 +60,7 @@ from lastword.journal.records import (
     start_key,
     stop_key,
 )
-from lastword.store import PAGE_RECORDS, Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
+from lastword.store import Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
 
 if TYPE_CHECKING:
     from lastword.tools import Tool
@@ -367,7 +367,7 @@ class Journal:
     async def prove_contents(self) -> None:
         """Raise Tampered when a record names content that is not there, or is not what it was."""
         after = 0
-        while page := await self.store.read(kind="finished", after=after, limit=PAGE_RECORDS):
+        while page := await self.store.read(kind="finished", after=after, limit=self.store.PAGE_RECORDS):
             after = page[-1].seq
             for record in page:
                 for kept in content_of(record):
@@ -383,7 +383,7 @@ class Journal:
         kept = await self.unfinished()
         old: dict[str, list[int]] = {}
         after = 0
-        while page := await self.store.read(after=after, limit=PAGE_RECORDS):
+        while page := await self.store.read(after=after, limit=self.store.PAGE_RECORDS):
             after = page[-1].seq
             for record in page:
                 if record.at >= before * 1_000_000:

@@ -17,14 +17,15 @@ BELONGS = "belongs"
 def open_journal(address: str = "memory:") -> Journal:
     """The journal at an address: `memory:`, `sqlite:///FILE`, `postgresql://…`. It connects when it is first used."""
     # By the room, so that who needs no file loads no database.
-    return Journal(store.open_store(address))
+    return Journal(store.StoreAddress(address).open())
 
 
 def open_default_journal(address: str | None = None) -> Journal:
     """The journal at an address; without one, at LASTWORD_STORE; without that, in the user's data folder."""
     address = address or os.environ.get("LASTWORD_STORE")
     if not address:
-        address = f"sqlite:///{store.default_path(sys.platform, os.environ, Path.home())}"
+        folder = store.data_folder(sys.platform, os.environ, Path.home())
+        address = f"sqlite:///{folder / store.StoreAddress.DEFAULT_FILE}"
     return open_journal(address)
 
 

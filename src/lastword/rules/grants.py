@@ -43,7 +43,7 @@ from lastword.rules.terms import (
     why_not_these,
 )
 from lastword.rules.value import amount_words, shown_name
-from lastword.store import PAGE_RECORDS, Entry, Record, Store
+from lastword.store import Entry, Record, Store
 
 if TYPE_CHECKING:
     from lastword.rules.rule import Where
@@ -422,7 +422,7 @@ async def latest_since(store: Store, seq: int) -> float:
         walk = _walks[store] = _Times(seq)
     end = (await store.head()).seq
     while walk.seen < end:
-        last = min(walk.seen + PAGE_RECORDS, end)
+        last = min(walk.seen + store.PAGE_RECORDS, end)
         for link in await store.links(range(walk.seen + 1, last + 1)):
             walk.take(link.seq, link.at)
         walk.seen = max(walk.seen, last)

@@ -12,12 +12,12 @@ import os
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from lastword import store as stores
 from lastword.errors import StoreError
-from lastword.store.private_files import DEFAULT_FILE, data_folder
+from lastword.store.private_files import DEFAULT_FILE
 
 _ADDRESSES = (
     "an address is memory:, sqlite:///FILE (a fourth slash begins an absolute path) "
@@ -27,6 +27,8 @@ _ADDRESSES = (
 
 class StoreAddress:
     """The address of a store, as somebody wrote it down."""
+
+    DEFAULT_FILE = DEFAULT_FILE
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -78,16 +80,6 @@ class StoreAddress:
     def _without_user(self) -> str:
         """Without the user and password that may be in it."""
         return re.sub(r"//[^/]*@", "//…@", self._text)
-
-
-def open_store(address: str) -> stores.Store:
-    """The store at an address. It connects when it is first used, so a wrong file is reported then."""
-    return StoreAddress(address).open()
-
-
-def default_path(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
-    """Where the store is when nobody says otherwise: `sys.platform`, `os.environ`, `Path.home()` decide."""
-    return data_folder(platform, environment, home) / DEFAULT_FILE
 
 
 SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")

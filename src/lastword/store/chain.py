@@ -12,7 +12,7 @@ later one of its stream and kind has the same name, or until something ends it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Literal
 
@@ -255,6 +255,11 @@ KINDS = frozenset(kind for kind in (*RULES, *_ENDED, *_ALL_ENDED) if kind is not
 """The kinds that change what counts. Records of all others are passed over."""
 NAMED_BY_DATA = frozenset(kind for kind, rule in RULES.items() if rule.name == "key")
 """Of these nobody knows any more which they are once their data is forgotten, so they stop counting."""
+
+
+def kinds_of(kind: str | Sequence[str]) -> Sequence[str]:
+    """Several kinds, or one."""
+    return (kind,) if isinstance(kind, str) else kind
 
 
 CurrentRow = tuple[str, str, str, int, int]

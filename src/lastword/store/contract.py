@@ -22,16 +22,16 @@ starts something by the word of an old record, and `verify` for all of it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import coroutine
+from typing import Any, Protocol
 
 import msgspec
 
 from lastword.errors import StoreError, Tampered
-from lastword.lazily import load_later
 from lastword.store.chain import (
     GENESIS,
     INVESTIGATE,
@@ -49,18 +49,10 @@ from lastword.store.chain import (
     verify,
 )
 
-if TYPE_CHECKING:
-    import asyncio
-else:
-    asyncio = load_later("asyncio")  # It brings ssl, which the guard has to wrap before anybody has it.
-
 # The largest value that canonical JSON admits has 16 million characters, of at most six bytes each when escaped.
 MAX_DATA_BYTES = 100_000_000
 # Contents are held in memory whole, by whoever writes and by whoever reads. What is larger belongs into a file.
 MAX_CONTENT_BYTES = 32 * 2**20
-# A walk over a whole store holds this many records at a time, however long the store is.
-PAGE_RECORDS = 500
-
 WRITE = "write into the journal"
 
 
@@ -94,17 +86,15 @@ class Filter(msgspec.Struct, frozen=True, gc=False):
     last: int | None = None
 
 
-def kinds_of(kind: str | Sequence[str]) -> Sequence[str]:
-    """Several kinds, or one."""
-    return (kind,) if isinstance(kind, str) else kind
-
-
 class Store(ABC):
     """The contract of a driver. Every method may be called from any thread, and from any running event loop.
 
     While a guard watches whatever changes something is refused: `append`, `commit` of entries, `accept`, `forget`,
-    `hold` and `close`.
+    `hold`, `grant` and `close`. It is refused here, once; a driver says how the rest is done.
     """
+
+    PAGE_RECORDS = 500
+    """A walk over a whole store holds this many records at a time, however long the store is."""
 
     files: Sequence[Path] = ()
     """The files of this machine that it lies in, whether they are there at this moment or not, and folders that hold
@@ -163,7 +153,7 @@ class Store(ABC):
         its calls. Of more than `limit` the first are given, of more than `last` the last.
         """
         assert limit is None or last is None, "the first or the last, not both"
-        kinds = None if kind is None else kinds_of(kind)
+        kinds = (kind,) if isinstance(kind, str) else kind
         return self._select(Filter(stream, kinds, subject, below, after, limit, last))
 
     @abstractmethod
@@ -193,12 +183,17 @@ class Store(ABC):
     async def behind(self) -> Behind | None:
         """What is missing of what was seen of this store, here or in another process; None when all of it is there."""
 
-    @abstractmethod
     async def accept(self, head: Head) -> None:
         """Take this head as what was last seen, whatever was seen before: a person has read what `behind` says.
 
         StoreError when the store does not hold it.
         """
+        refuse_if_watched(WRITE)
+        await self._accept(head)
+
+    @abstractmethod
+    async def _accept(self, head: Head) -> None:
+        """Keep this head as the one that was seen."""
 
     @abstractmethod
     async def changed(self, after: int) -> None:
@@ -208,21 +203,31 @@ class Store(ABC):
     async def content(self, digest: str) -> bytes | None:
         """The bytes of this digest; None when no record holds such. Raises Tampered when they are others."""
 
-    @abstractmethod
     async def forget(self, seqs: Iterable[int]) -> Pruned:
         """Drop the data of these records, and the contents that only they hold; heads, keys and chain stay.
 
         Numbers that no record has, and records that were forgotten before, are passed over. MayNotForget, with nothing
         forgotten, where that is another's right.
         """
+        refuse_if_watched(WRITE)
+        return await self._forget(seqs)
 
     @abstractmethod
+    async def _forget(self, seqs: Iterable[int]) -> Pruned:
+        """Drop the data of these records."""
+
     def hold(self, name: str) -> Callable[[], None] | None:
         """Hold a name until the returned function is called or this process ends; None when somebody else holds it.
 
         Where a living process can lose what it holds, as one that is cut off from a server, and another has taken a
         name of it, whatever it still wants to write is refused with Overtaken.
         """
+        refuse_if_watched(WRITE)
+        return self._hold(name)
+
+    @abstractmethod
+    def _hold(self, name: str) -> Callable[[], None] | None:
+        """Hold a name, or say that somebody else does."""
 
     @abstractmethod
     def is_held(self, name: str) -> bool:
@@ -232,13 +237,29 @@ class Store(ABC):
     async def examine(self) -> None:
         """Raise Tampered where what lies beside the records contradicts them: an index from which a key was removed."""
 
-    @abstractmethod
+    async def grant(self, role: str, *, forgetting: bool) -> bool:
+        """Let a role of the server read and append here, and nothing else; and forget, if that is said.
+
+        False, with nothing changed, where there are no roles.
+        """
+        refuse_if_watched(WRITE)
+        return await self._grant(role, forgetting)
+
+    async def _grant(self, role: str, forgetting: bool) -> bool:
+        return False
+
     async def close(self) -> None:
         """Make everything accepted durable, then let go. Using the store again opens it again.
 
         StoreError when something accepted could not be made durable; the store then stays open, so that closing can
         be tried again.
         """
+        refuse_if_watched(WRITE)
+        await self._close()
+
+    @abstractmethod
+    async def _close(self) -> None:
+        """Make everything accepted durable, then let go."""
 
     async def contains(self, head: Head) -> bool:
         """Whether it has the record that a head names."""
@@ -260,7 +281,7 @@ class Store(ABC):
                 if not found:
                     raise cut_off((await self.head()).seq, known)
                 compare(Head(known.seq, found[0].digest), known)
-        while page := await self.read(after=last.seq, limit=PAGE_RECORDS):
+        while page := await self.read(after=last.seq, limit=self.PAGE_RECORDS):
             last = verify(page, start=last, head=head if head is not None and head.seq <= page[-1].seq else None)
         last = verify((), start=last, head=head)
         if start is None:
@@ -312,14 +333,20 @@ class Store(ABC):
         if seq > 1 and not before:
             raise _missing(seq - 1)
         last = Head(seq - 1, before[0].digest) if before else Head(0, GENESIS)
-        while links := await self.links(range(last.seq + 1, last.seq + 1 + PAGE_RECORDS)):
+        while links := await self.links(range(last.seq + 1, last.seq + 1 + self.PAGE_RECORDS)):
             for link in links:
                 last = follow(last, link)
-            await asyncio.sleep(0)  # It may be a long way, and others wait for their turn meanwhile.
+            await _turn()  # It may be a long way, and others wait for theirs meanwhile.
         # Somebody writes at this moment, or a whole page of records is gone and what is behind it does not follow.
         for link in await self.links(range(last.seq + 1, (await self.head()).seq + 1)):
             last = follow(last, link)
         return last
+
+
+@coroutine
+def _turn() -> Generator[None, None, None]:
+    """What `asyncio.sleep(0)` does. To import asyncio brings ssl, which the guard has to wrap before anybody has it."""
+    yield
 
 
 _seq = attrgetter("seq")

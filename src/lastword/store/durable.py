@@ -73,12 +73,10 @@ class DurableStore(Store, Generic[AnyLedger]):
     async def _commit(self, entries: tuple[Entry, ...]) -> bool:
         return await self._change(StoreChange(entries)) is not TAKEN
 
-    async def accept(self, head: Head) -> None:
-        refuse_if_watched(WRITE)
+    async def _accept(self, head: Head) -> None:
         await self._change(StoreChange(accept=head))
 
-    async def forget(self, seqs: Iterable[int]) -> Pruned:
-        refuse_if_watched(WRITE)
+    async def _forget(self, seqs: Iterable[int]) -> Pruned:
         forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):
@@ -100,8 +98,7 @@ class DurableStore(Store, Generic[AnyLedger]):
     def _listen(self, ledger: AnyLedger) -> None:
         """Hear of what others write, where that can be heard."""
 
-    async def close(self) -> None:
-        refuse_if_watched(WRITE)
+    async def _close(self) -> None:
         while self._writer is not None:
             ended = asyncio.get_running_loop().create_future()
             with self._lock:

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lastword.errors import StoreError, Tampered
 from lastword.store.chain import GENESIS, Head, Record, verify
-from lastword.store.contract import PAGE_RECORDS, Store
 from lastword.store.durable import DurableStore
 from lastword.store.ledger import Adopted
+
+if TYPE_CHECKING:
+    from lastword.store.contract import Store
 
 _INVESTIGATE = "compare it with the journal, or with another copy of the export"
 
@@ -49,7 +52,7 @@ _any = msgspec.json.Decoder()
 async def export(store: Store) -> AsyncIterator[bytes]:
     """Every record as a line, oldest first, including what is written while this runs."""
     after = 0
-    while page := await store.read(after=after, limit=PAGE_RECORDS):
+    while page := await store.read(after=after, limit=store.PAGE_RECORDS):
         for record in page:
             yield write_line(record)
         after = page[-1].seq
@@ -76,23 +79,15 @@ def verify_export(lines: Iterable[bytes], *, name: str = "export", head: Head | 
 
 def write_line(record: Record) -> bytes:
     """The one line that stands for this record."""
-    line = Line(
-        record.seq,
-        record.at,
-        record.stream,
-        record.kind,
-        record.subject,
-        record.once,
-        data_digest=record.data_digest,
-        digest=record.digest,
-    )
-    if record.data is None:
-        line = msgspec.structs.replace(line, pruned=True)
-    elif _is_one_line_of_json(record.data):
-        line = msgspec.structs.replace(line, data=msgspec.Raw(record.data))
+    said = msgspec.structs.asdict(record)
+    data = said.pop("data")
+    if data is None:
+        said["pruned"] = True
+    elif _is_one_line_of_json(data):
+        said["data"] = msgspec.Raw(data)
     else:
-        line = msgspec.structs.replace(line, data_base64=b64encode(record.data).decode())
-    return _encoder.encode(line) + b"\n"
+        said["data_base64"] = b64encode(data).decode()
+    return _encoder.encode(Line(**said)) + b"\n"
 
 
 def read_line(line: bytes) -> Record:
@@ -103,17 +98,8 @@ def read_line(line: bytes) -> Record:
         data = bytes(found.data)
     elif found.data_base64 is not None:
         data = b64decode(found.data_base64, validate=True)
-    record = Record(
-        found.seq,
-        found.stream,
-        found.kind,
-        found.subject,
-        found.at,
-        data,
-        found.once,
-        found.data_digest,
-        found.digest,
-    )
+    copied = {field: getattr(found, field) for field in Record.__struct_fields__ if field != "data"}
+    record = Record(**copied, data=data)
     if write_line(record) != line:
         raise ValueError("it is not written as an export writes it")
     return record
@@ -148,7 +134,7 @@ async def copy_store(source: Store, target: Store, told: Callable[[int], None] |
         raise StoreError(
             f"there is another journal already, of {last.seq} records", hint="copy into a store that is empty"
         )
-    while page := await source.read(after=last.seq, limit=PAGE_RECORDS):
+    while page := await source.read(after=last.seq, limit=source.PAGE_RECORDS):
         verify(page, start=last)
         held: dict[int, list[tuple[str, bytes, int]]] = {}
         for seq, digest in await source.holdings(range(page[0].seq, page[-1].seq + 1)):

@@ -8,7 +8,7 @@ was written that cannot be taken back, and read before anything of that kind is 
 The file holds the head twice, and the older one is overwritten: a write that is torn by a crash costs nothing. It
 only ever moves forward, whichever of several processes comes last; backwards only by a person's word.
 
-Of a store in a file it lies beside that file (sqlite_ledger.py). Of a store on a server there is one for each user of a
+Of a store in a file it lies beside that file (sqlite_file.py). Of a store on a server there is one for each user of a
 machine, in the folder of the user's data. A machine that has none has seen nothing, and takes what it finds: so the
 folder is to be kept, as the journal of a container's volume is.
 """
@@ -20,14 +20,19 @@ import fcntl
 import logging
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lastword.errors import StoreError
 from lastword.store.chain import GENESIS, Behind, Head
-from lastword.store.private_files import make_private, sync_names
+from lastword.store.private_files import data_folder, make_private, sync_names
+
+if TYPE_CHECKING:
+    from lastword.store.address import PostgresAddress
 
 # A disk writes a sector whole or not at all, so the two heads never share one.
 SLOT_BYTES = 512
@@ -141,9 +146,10 @@ class PostgresKnownHead:
     another address: by the second name it is known again.
     """
 
-    def __init__(self, file: Path, place: str) -> None:
-        self._file = HeadFile(file)
-        self._place = place
+    def __init__(self, folder: Path | None, address: PostgresAddress) -> None:
+        self.folder = data_folder(sys.platform, os.environ, Path.home()) / "heads" if folder is None else folder
+        self._file = HeadFile(self.folder / f"{address.digest}-head")
+        self._place = address.shown
         self._of_journal: Path | None = None
         self._is_joined = False
 
@@ -156,7 +162,7 @@ class PostgresKnownHead:
         """Say which journal this is, by the digest of its first record; None when there is none yet."""
         if digest is not None:
             name = sha256(digest.encode()).hexdigest()[:32]
-            self._of_journal = self._file.path.with_name(f"journal-{name}-head")
+            self._of_journal = self.folder / f"journal-{name}-head"
 
     def read(self) -> Head | StoreError | None:
         """The head; None when none was seen yet. An error, not raised, when it cannot be read."""
@@ -179,11 +185,11 @@ class PostgresKnownHead:
     def accept(self, head: Head) -> None:
         """Let this head count, whatever was there before."""
         try:
-            make_private(self._file.path.parent)
+            make_private(self.folder)
         except OSError as problem:
             raise StoreError(
                 f"the folder for what was seen of the journal cannot be made: {problem.strerror}",
-                place=str(self._file.path.parent),
+                place=str(self.folder),
                 hint="check its owner and mode",
             ) from problem
         self._file.make(head)

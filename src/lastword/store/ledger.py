@@ -7,13 +7,14 @@ drivers share (durable.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from lastword.errors import NewerStore, StoreError, Tampered
-from lastword.store.chain import CurrentRow, Entry, Head, Pruned, Record, follows
+from lastword.store.chain import KINDS, CurrentRow, Entry, Head, Pruned, Record, follows, link, step
 
 if TYPE_CHECKING:
     from lastword.store.contract import Filter
@@ -73,6 +74,10 @@ TAKEN = Applied()
 """Nothing was written, since a key was taken. This very object."""
 
 
+Step = tuple[str, str, str, str, int]
+"""What one record changes of what counts: `begins`, `ends` or `ends all`, kind, stream, name, number."""
+
+
 class InDoubt(StoreError):
     """COMMIT failed, and so did asking whether it happened. `Ledger.happened` asks once more."""
 
@@ -119,9 +124,9 @@ def load_migrations(folder: str) -> list[str]:
     """The steps from nothing to the present form. Step n is in the file whose name begins with n."""
     # By the package's resources it would cost the start of every hook.
     found = sorted(Path(__file__).with_name(folder).glob("*.sql"))
-    for number, step in enumerate(found, start=1):
-        assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
-    return [step.read_text(encoding="utf-8") for step in found]
+    for number, file in enumerate(found, start=1):
+        assert file.name.startswith(f"{number:04d}_"), f"{file.name} is not step {number}"
+    return [file.read_text(encoding="utf-8") for file in found]
 
 
 def of_a_later_version(form: int, known: int, place: str, kind: str) -> NewerStore:
@@ -154,6 +159,71 @@ UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
 LIMIT 1"""
 """Finds a content that is missing, or is held by no record."""
 RESTORE = "restore it from a copy, and keep both for whoever investigates"
+
+
+class Batch:
+    """What the changes of one transaction write, in the order in which it comes: records, what they change of what
+    counts, and what they hold. Both kinds of SQL are handed the same."""
+
+    def __init__(self, head: Head, is_taken: Callable[[str], object]) -> None:
+        self.head = head
+        """Where the store ends once this is written."""
+        self.records: list[Record] = []
+        self.steps: list[Step] = []
+        self.contents: dict[str, bytes] = {}
+        self.holds: list[tuple[str, int]] = []
+        """Digest, and the number of the record that holds it."""
+        self._is_taken = is_taken
+        self._claimed: set[str] = set()
+
+    def add(self, change: StoreChange) -> Applied | StoreError:
+        """Put what a change writes behind the rest; nothing of it when a key is taken."""
+        if change.adopted is not None:
+            return self._adopt(change.adopted)
+        claimed = [entry.once for entry in change.entries if entry.once is not None]
+        if any(key in self._claimed or self._is_taken(key) for key in claimed):
+            return TAKEN
+        self._claimed.update(claimed)
+        for entry in change.entries:
+            record = link(self.head.digest, self.head.seq + 1, entry)
+            self._put(record)
+            if record.kind in KINDS:
+                self._note(record)
+            for data in entry.contents:
+                self._hold(sha256(data).hexdigest(), data, record.seq)
+        return APPLIED
+
+    def _adopt(self, adopted: Adopted) -> Applied | StoreError:
+        problem = adopted.problem(self.head)
+        if problem is not None:
+            return problem
+        for record in adopted.records:
+            self._put(record)
+        for digest, data, seq in adopted.contents:
+            self._hold(digest, data, seq)
+        for kind, stream, name, _, seq in adopted.ended:
+            self.steps.append(("ends", kind, stream, name, seq))
+        for kind, stream, name, since, seq in adopted.current:
+            # What began and was said once more: the first gives the order, the last one counts.
+            self.steps += (("begins", kind, stream, name, since), ("begins", kind, stream, name, seq))
+        return APPLIED
+
+    def _put(self, record: Record) -> None:
+        self.records.append(record)
+        self.head = Head(record.seq, record.digest)
+
+    def _hold(self, digest: str, data: bytes, seq: int) -> None:
+        self.contents[digest] = data
+        self.holds.append((digest, seq))
+
+    def _note(self, record: Record) -> None:
+        change = step(record.kind, record.subject, record.data)
+        for ended in change.ends:
+            self.steps.append(("ends", ended, record.stream, record.subject, record.seq))
+        for ended in change.ends_all:
+            self.steps.append(("ends all", ended, record.stream, "", record.seq))
+        if change.begins is not None:
+            self.steps.append(("begins", record.kind, record.stream, change.begins, record.seq))
 
 
 class Dialect(NamedTuple):

@@ -11,8 +11,20 @@ from threading import Lock
 
 import msgspec
 
-from lastword.store.chain import GENESIS, Behind, Current, Entry, Head, Pruned, Record, chain, check_content, not_held
-from lastword.store.contract import WRITE, Filter, Store, kinds_of, refuse_if_watched
+from lastword.store.chain import (
+    GENESIS,
+    Behind,
+    Current,
+    Entry,
+    Head,
+    Pruned,
+    Record,
+    chain,
+    check_content,
+    kinds_of,
+    not_held,
+)
+from lastword.store.contract import Filter, Store
 
 # Chaining many records in one go costs half of chaining each by itself. Every read chains first, so none sees less.
 CHAINED_AT_ONCE = 256
@@ -136,8 +148,7 @@ class MemoryStore(Store):
         """It lives and ends with this process, so no head from outside can be ahead of it."""
         return None
 
-    async def accept(self, head: Head) -> None:
-        refuse_if_watched(WRITE)
+    async def _accept(self, head: Head) -> None:
         if not await self.contains(head):
             raise not_held(head)
 
@@ -161,8 +172,7 @@ class MemoryStore(Store):
             data = self._contents.get(digest)
         return None if data is None else check_content(digest, data)
 
-    async def forget(self, seqs: Iterable[int]) -> Pruned:
-        refuse_if_watched(WRITE)
+    async def _forget(self, seqs: Iterable[int]) -> Pruned:
         forgotten = Pruned()
         with self._lock:
             self._chain()
@@ -183,8 +193,7 @@ class MemoryStore(Store):
         gone = [self._contents.pop(digest) for digest in released if digest not in still]
         return Pruned(0, len(gone), sum(map(len, gone)))
 
-    def hold(self, name: str) -> Callable[[], None] | None:
-        refuse_if_watched(WRITE)
+    def _hold(self, name: str) -> Callable[[], None] | None:
         with self._lock:
             if name in self._held:
                 return None
@@ -197,9 +206,8 @@ class MemoryStore(Store):
     async def examine(self) -> None:
         """No other process can reach it."""
 
-    async def close(self) -> None:
+    async def _close(self) -> None:
         """Nothing to flush. The records stay readable: a closed session may still be looked at."""
-        refuse_if_watched(WRITE)
 
     def _chain(self) -> None:
         """Put what was accepted in its place, and wake those who wait for a change. The lock is held."""

@@ -284,6 +284,11 @@ class PostgresLink:
         raise AssertionError
 
 
+def channel(schema: str) -> str:
+    """Where it is said that something was written. Channels belong to a database, and a store to a schema."""
+    return f"lastword_{schema}"[:63]
+
+
 async def end(connection: Connection) -> None:
     """Close a connection, in order if the server answers at once."""
     with suppress(*FAILED):

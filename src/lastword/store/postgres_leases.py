@@ -17,8 +17,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.postgres_connection import FAILED, IN_WORDS, Connection, PostgresLink, end, explain
-from lastword.store.postgres_schema import channel
+from lastword.store.postgres_connection import FAILED, IN_WORDS, Connection, PostgresLink, channel, end, explain
 
 # Between two attempts to come back to a server that is away.
 FIRST_PAUSE_SECONDS = 0.05

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.chain import GENESIS, KINDS, NAMED_BY_DATA, Head, Pruned, Record, link, not_held, step
-from lastword.store.ledger import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
+from lastword.store.chain import GENESIS, NAMED_BY_DATA, Head, Pruned, not_held
+from lastword.store.ledger import APPLIED, Applied, Batch, InDoubt, StoreChange, of_a_later_version
 from lastword.store.postgres_connection import (
     FAILED,
     IN_WORDS,
@@ -29,7 +28,6 @@ from lastword.store.postgres_connection import (
     end,
     explain,
 )
-from lastword.store.postgres_schema import MIGRATIONS, check_form
 
 if TYPE_CHECKING:
     from lastword.store.head_file import PostgresKnownHead
@@ -51,8 +49,9 @@ class PostgresLedger:
     # A hint comes at once; this is for the one that is lost.
     poll_seconds = 1.0
 
-    def __init__(self, link: PostgresLink, leases: PostgresLeases, known_head: PostgresKnownHead) -> None:
+    def __init__(self, link: PostgresLink, leases: PostgresLeases, known_head: PostgresKnownHead, form: int) -> None:
         self.link = link
+        self._form = form
         self.leases = leases
         self._known_head = known_head
         self._schema = f'"{link.address.schema}"'
@@ -120,22 +119,20 @@ class PostgresLedger:
                 break
         try:
             await connection.execute("BEGIN")
-            page, done = await self._carry_out(connection, changes)
+            batch, done = await self._carry_out(connection, changes)
         except BaseException as problem:
             await self._roll_back(connection)
             if code_of(problem) == OVERTAKEN:
                 raise self._overtaken() from None
             raise
-        if page is not None:
-            self._key = page.key
         try:
             await self._patiently(connection, connection.execute("COMMIT"))
         except Exception:
             self._drop()
-            if page is None or not await self._happened():
+            if batch is None or not await self._happened():
                 raise
-        if page is not None:
-            self._go_on(page)
+        if batch is not None:
+            self._go_on(batch)
         return done
 
     async def _guess(
@@ -152,22 +149,22 @@ class PostgresLedger:
         )
         if not isinstance(seen, Head):
             return None, False
-        page = _Page(self._expected, set())
-        results = [page.add(change) for change in changes]
-        if not page.records or any(isinstance(result, StoreError) for result in results):
+        batch = Batch(self._expected, lambda key: False)
+        results = [batch.add(change) for change in changes]
+        if not batch.records or any(isinstance(result, StoreError) for result in results):
             return None, False
-        self._key = page.key
+        self._key = uuid4()
         sql = f"SELECT * FROM {self._schema}.try_append({', '.join(f'${n}' for n in range(1, 26))})"
-        last = (len(MIGRATIONS), self.leases.id, self._expected.seq, self._expected.digest, page.key)
-        claimed = [record.once.encode() for record in page.records if record.once is not None]
-        asked = connection.fetchrow(sql, *last, *page.columns(), claimed, seen.seq, seen.digest)
+        last = (self._form, self.leases.id, self._expected.seq, self._expected.digest, self._key)
+        claimed = [record.once.encode() for record in batch.records if record.once is not None]
+        asked = connection.fetchrow(sql, *last, *_columns(batch), claimed, seen.seq, seen.digest)
         try:
             found = await self._patiently(connection, asked)
         except LOST:
             self._drop()
             if not await self._happened():
                 raise
-            self._go_on(page)
+            self._go_on(batch)
             return results, False
         except PostgresError as problem:
             if code_of(problem) == OVERTAKEN:
@@ -176,18 +173,18 @@ class PostgresLedger:
         if not found["is_done"]:
             self._expected = Head(found["seq"], found["digest"])
             return None, found["is_only_behind"]
-        self._go_on(page)
+        self._go_on(batch)
         return results, True
 
-    def _go_on(self, page: _Page) -> None:
+    def _go_on(self, batch: Batch) -> None:
         """The next commit comes behind this one."""
-        self._expected = page.head
-        if page.records[0].seq == 1:
-            self._known_head.know_first(page.records[0].digest)
+        self._expected = batch.head
+        if batch.records[0].seq == 1:
+            self._known_head.know_first(batch.records[0].digest)
 
     async def _carry_out(
         self, connection: Connection, changes: Sequence[StoreChange]
-    ) -> tuple[_Page | None, list[Applied | StoreError]]:
+    ) -> tuple[Batch | None, list[Applied | StoreError]]:
         claimed = [entry.once.encode() for change in changes for entry in change.entries if entry.once is not None]
         is_irrevocable = any(change.is_irrevocable for change in changes)
         seen = await self._read_seen(connection) if is_irrevocable else None
@@ -198,34 +195,36 @@ class PostgresLedger:
             seen.seq if isinstance(seen, Head) else 0,
         )
         assert found is not None
-        check_form(found["form"], self.place)
+        check_form(found["form"], self._form, self.place)
         if found["is_lost"]:
             raise self._overtaken()
         before = head = Head(found["seq"], found["digest"])
         refusal = self._known_head.refusal(seen, before, found["seen_digest"]) if is_irrevocable else None
-        page = _Page(head, set(found["taken"] or ()))
+        taken = set(found["taken"] or ())
+        batch = Batch(head, lambda key: key.encode() in taken)
         results: list[Applied | StoreError] = []
         for change in changes:
             if refusal is not None and change.is_irrevocable:
                 results.append(refusal)
                 continue
-            results.append(page.add(change))
-        if page.records or page.steps:
+            results.append(batch.add(change))
+        if batch.records or batch.steps:
+            self._key = uuid4()
             await connection.execute(
                 f"SELECT {self._schema}.append({', '.join(f'${n}' for n in range(1, 23))})",
-                len(MIGRATIONS),
+                self._form,
                 self.leases.id,
                 before.seq,
                 before.digest,
-                page.key,
-                *page.columns(),
+                self._key,
+                *_columns(batch),
             )
         for place, change in enumerate(changes):
             if change.prune and results[place] is APPLIED:
                 results[place] = await self._forget(connection, change.prune)
             if change.accept is not None:
                 results[place] = await self._accept(connection, change.accept)
-        return page if page.records else None, results
+        return batch if batch.records else None, results
 
     async def _read_seen(self, connection: Connection) -> Head | StoreError | None:
         if not self._known_head.knows_first:
@@ -289,83 +288,37 @@ class PostgresLedger:
         )
 
 
-class _Page:
-    """The records of one commit, in the form in which they are handed over: a column each."""
+def _columns(batch: Batch) -> list[list[Any]]:
+    """A batch in the form in which it is handed over: a column each."""
+    records, steps = batch.records, batch.steps
+    return [
+        [record.stream.encode() for record in records],
+        [record.kind.encode() for record in records],
+        [record.subject.encode() for record in records],
+        [record.at for record in records],
+        [record.data for record in records],
+        [None if record.once is None else record.once.encode() for record in records],
+        [record.data_digest for record in records],
+        [record.digest for record in records],
+        [what for what, *_ in steps],
+        [kind.encode() for _, kind, *_ in steps],
+        [stream.encode() for _, _, stream, *_ in steps],
+        [name.encode() for *_, name, _ in steps],
+        [seq for *_, seq in steps],
+        list(batch.contents),
+        list(batch.contents.values()),
+        [digest for digest, _ in batch.holds],
+        [seq for _, seq in batch.holds],
+    ]
 
-    def __init__(self, head: Head, taken: set[bytes]) -> None:
-        self.head = head
-        self.key: UUID = uuid4()
-        self.records: list[Record] = []
-        self._taken = taken
-        self.steps: list[tuple[str, str, str, str, int]] = []
-        self._contents: dict[str, bytes] = {}
-        self._holds: list[tuple[str, int]] = []
 
-    def add(self, change: StoreChange) -> Applied | StoreError:
-        """Put what a change writes behind the rest; nothing of it when a key is taken."""
-        if change.adopted is not None:
-            return self._adopt(change.adopted)
-        claimed = [entry.once.encode() for entry in change.entries if entry.once is not None]
-        if any(key in self._taken for key in claimed):
-            return TAKEN
-        self._taken.update(claimed)
-        for entry in change.entries:
-            record = link(self.head.digest, self.head.seq + 1, entry)
-            self._put(record)
-            if record.kind in KINDS:
-                self._note(record)
-            for data in entry.contents:
-                self._hold(sha256(data).hexdigest(), data, record.seq)
-        return APPLIED
-
-    def _adopt(self, adopted: Adopted) -> Applied | StoreError:
-        problem = adopted.problem(self.head)
-        if problem is not None:
-            return problem
-        for record in adopted.records:
-            self._put(record)
-        for digest, data, seq in adopted.contents:
-            self._hold(digest, data, seq)
-        for kind, stream, name, _, seq in adopted.ended:
-            self.steps.append(("ends", kind, stream, name, seq))
-        for kind, stream, name, since, seq in adopted.current:
-            # What began and was said once more: the first gives the order, the last one counts.
-            self.steps += (("begins", kind, stream, name, since), ("begins", kind, stream, name, seq))
-        return APPLIED
-
-    def _hold(self, digest: str, data: bytes, seq: int) -> None:
-        self._contents[digest] = data
-        self._holds.append((digest, seq))
-
-    def _put(self, record: Record) -> None:
-        self.records.append(record)
-        self.head = Head(record.seq, record.digest)
-
-    def _note(self, record: Record) -> None:
-        change = step(record.kind, record.subject, record.data)
-        for ended in change.ends:
-            self.steps.append(("ends", ended, record.stream, record.subject, record.seq))
-        for ended in change.ends_all:
-            self.steps.append(("ends all", ended, record.stream, "", record.seq))
-        if change.begins is not None:
-            self.steps.append(("begins", record.kind, record.stream, change.begins, record.seq))
-
-    def columns(self) -> list[list[Any]]:
-        records = self.records
-        return [
-            [record.stream.encode() for record in records],
-            [record.kind.encode() for record in records],
-            [record.subject.encode() for record in records],
-            [record.at for record in records],
-            [record.data for record in records],
-            [None if record.once is None else record.once.encode() for record in records],
-            [record.data_digest for record in records],
-            [record.digest for record in records],
-            [one[0] for one in self.steps],
-            *([one[column].encode() for one in self.steps] for column in (1, 2, 3)),  # type: ignore[union-attr]
-            [one[4] for one in self.steps],
-            list(self._contents),
-            list(self._contents.values()),
-            [digest for digest, _ in self._holds],
-            [seq for _, seq in self._holds],
-        ]
+def check_form(form: int, known: int, place: str) -> None:
+    """Refuse a store that another version of lastword has brought into a form that this one cannot write."""
+    if form > known:
+        raise of_a_later_version(form, known, place, "store")
+    if form < known:
+        raise StoreError(
+            f"brought back into an earlier form ({form}, this version writes {known})",
+            place=place,
+            hint="start this process again, and it is brought up to date",
+        )

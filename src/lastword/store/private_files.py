@@ -1,4 +1,4 @@
-"""Folders and files that are only their owner's business: where they are, and how they are made, opened and locked.
+"""Folders and files that are only their owner's business: where they are, and how they are made and locked.
 
 A name is held while a process lives: at most one holder, and the system lets go for whoever dies. There is a file for
 each name that is held, with a lock on it. It is removed before it is let go, so nothing is left behind; who locked a
@@ -7,11 +7,9 @@ file that was removed in the meantime holds nothing, and tries again.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
@@ -47,18 +45,6 @@ def sync_names(folder: Path) -> None:
         os.close(descriptor)
 
 
-def open_to_read(file: Path, flags: int = 0) -> int:
-    """A descriptor of a plain file; an OSError for anything else.
-
-    Opening a pipe would wait for whoever writes into it, and whoever put it there never does.
-    """
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a plain file", str(file))
-    return descriptor
-
-
 Release = Callable[[], None]
 
 
@@ -87,13 +73,13 @@ def holds_folder(memory: Path) -> Path:
     return memory.with_name(memory.name + ".holds")
 
 
-def is_held(memory: Path, name: str) -> bool:
-    """Whether somebody holds a name in the memory in this file. Nothing is made or opened for that.
+def is_held(folder: Path, name: str) -> bool:
+    """Whether somebody holds a name in the memory in this data folder. Nothing is made or opened for that.
 
     What cannot be looked at is held by nobody.
     """
     try:
-        descriptor = os.open(_file(holds_folder(memory), name), os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(_file(holds_folder(folder / DEFAULT_FILE), name), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -1,6 +1,10 @@
 """The store in a SQLite file: for one person on one machine, and any number of their processes.
 
-Reads happen inline, on a connection of their own. Writing is what all durable stores share (durable.py).
+Reads happen inline, on a connection of their own. Writing is what all durable stores share (durable.py), and what one
+transaction does is here: its records are chained inside it.
+
+A COMMIT that reports an error may still have happened. A record's digest depends on all before it, so looking for the
+digest that the last record would have settles the question, and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -8,29 +12,49 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
+import msgspec
 
-from lastword.store.chain import Behind, CurrentRow, Head, Record, check_content, tampered
-from lastword.store.contract import WRITE, Filter, kinds_of, refuse_if_watched
+from lastword.errors import StoreError
+from lastword.store.chain import (
+    GENESIS,
+    NAMED_BY_DATA,
+    Behind,
+    CurrentRow,
+    Head,
+    Pruned,
+    Record,
+    check_content,
+    kinds_of,
+    tampered,
+)
 from lastword.store.durable import DurableStore, Writer
-from lastword.store.ledger import COLUMNS, Conditions, Dialect, joined
+from lastword.store.ledger import APPLIED, COLUMNS, Applied, Batch, Conditions, Dialect, InDoubt, StoreChange, joined
 from lastword.store.private_files import hold, holds_folder
 from lastword.store.sqlite_file import (
     WITH_CONTENTS,
     WITH_CURRENT,
+    SqliteKnownHead,
+    check_version,
+    connect,
     connect_for_reading,
+    end_of,
     examine,
     explain,
     form_of,
     not_text,
+    roll_back,
     work_out_current,
 )
-from lastword.store.sqlite_ledger import SqliteKnownHead, SqliteLedger, end_of
+
+if TYPE_CHECKING:
+    from lastword.store.contract import Filter
 
 # As many values as SQLite surely takes in one question, and few enough that the plan is found in no time.
 ASKED_AT_ONCE = 500
@@ -44,13 +68,20 @@ _SPAN = "SELECT min(seq), max(seq), count(*) FROM records"
 _CURRENT = f"""
 SELECT s.since, s.seq, s.kind, s.stream, {", ".join(f"r.{column}" for column in COLUMNS)}
 FROM standing AS s LEFT JOIN records AS r ON r.seq = s.seq WHERE """
+_INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# What a step does, and how much of it is said: kind, stream, name, number.
+_STEPS = {
+    "begins": ("INSERT INTO standing VALUES (?1, ?2, ?3, ?4, ?4) ON CONFLICT DO UPDATE SET seq = excluded.seq", 4),
+    "ends": ("DELETE FROM standing WHERE kind = ? AND stream = ? AND name = ?", 3),
+    "ends all": ("DELETE FROM standing WHERE kind = ? AND stream = ?", 2),
+}
 _FIRST_SEQ = -(2**63)
 _DIALECT = Dialect(lambda number: "?", "+{}", str)
 
 T = TypeVar("T")
 
 
-class SqliteStore(DurableStore[SqliteLedger]):
+class SqliteStore(DurableStore["SqliteLedger"]):
     """Records in a file that other processes may use at the same time."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -149,10 +180,6 @@ class SqliteStore(DurableStore[SqliteLedger]):
         rows = self._query("SELECT kind, stream, name, since, seq FROM standing", ())
         return [(kind, stream, name, since, seq) for kind, stream, name, since, seq in rows]
 
-    def hold(self, name: str) -> Callable[[], None] | None:
-        refuse_if_watched(WRITE)
-        return self._hold(name)
-
     def _hold(self, name: str) -> Callable[[], None] | None:
         try:
             return hold(self.path, name)
@@ -196,3 +223,164 @@ def _record(row: Sequence[Any]) -> Record:
     if record.data is not None and type(record.data) is not bytes:
         raise tampered(record, "its data is not bytes")
     return record
+
+
+class SqliteLedger:
+    """The file, opened on first use."""
+
+    # A look takes some microseconds.
+    poll_seconds = 0.02
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._place = str(path)
+        self._connection: apsw.Connection | None = None
+        self.is_open = False
+        self._identity = (0, 0)
+        self._known_head = SqliteKnownHead(path)
+        self._expected = Head(0, GENESIS)
+
+    def open(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = connect(self._path)
+            self._identity = _identity(self._place)
+            self.is_open = True
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(apsw.Error):
+                self._connection.close()
+            self._connection = None
+            self.is_open = False
+
+    @property
+    def place(self) -> str:
+        return self._place
+
+    def last_seq(self) -> int | None:
+        try:
+            return int(self.open().execute("SELECT ifnull(max(seq), 0) FROM records").get)
+        except apsw.BusyError:
+            return None
+
+    def in_words(self, problem: Exception) -> StoreError | None:
+        return explain(problem, self._path) if isinstance(problem, apsw.Error | OSError) else None
+
+    def write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
+        connection = self.open()
+        if all(change.is_empty for change in changes):
+            return [APPLIED] * len(changes)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._check_place()
+            check_version(connection, self._path)
+            # Read in every transaction, since another process may have written.
+            before = end_of(connection)
+            batch = Batch(before, lambda key: connection.execute("SELECT 1 FROM records WHERE once = ?", (key,)).get)
+            is_irrevocable = any(change.is_irrevocable for change in changes)
+            refusal = self._known_head.refusal(connection) if is_irrevocable else None
+            results = [refusal if refusal and change.is_irrevocable else batch.add(change) for change in changes]
+            _put(connection, batch)
+            for place, change in enumerate(changes):
+                if change.prune and results[place] is APPLIED:
+                    results[place] = Applied(_forget(connection, change.prune))
+                if change.accept is not None:
+                    results[place] = self._known_head.accept(connection, change.accept)
+        except BaseException:
+            roll_back(connection)
+            raise
+        self._expected = batch.head
+        try:
+            connection.execute("COMMIT")
+        except apsw.Error:
+            roll_back(connection)
+            if batch.head == before or not self.happened():
+                self._bury()
+                raise
+        if any(change.prune for change in changes):
+            # The log still holds what was pruned.
+            self._bury()
+        return results
+
+    def keep_head(self) -> None:
+        self._known_head.keep(self._expected)
+
+    def happened(self) -> bool:
+        """Whether the transaction whose COMMIT failed last is in the file."""
+        try:
+            found = self.open().execute("SELECT digest FROM records WHERE seq = ?", (self._expected.seq,)).get
+        except (apsw.Error, StoreError) as problem:
+            raise InDoubt(
+                "the disk failed while this was written, and it is not known whether it was",
+                place=self._place,
+                hint="check the disk, and look into the journal before you repeat anything",
+            ) from problem
+        return bool(found == self._expected.digest)
+
+    def _bury(self) -> None:
+        """Empty the log into the file.
+
+        A transaction whose COMMIT failed may lie complete in the log, where a crash now would let it rise again. The
+        next transaction writes over it; this does so at once, if the disk and the other processes let it.
+        """
+        with suppress(apsw.Error):
+            self.open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _check_place(self) -> None:
+        """Refuse to write to a file that nobody will find again: SQLite itself would go on in silence."""
+        if _identity(self._place) != self._identity:
+            raise StoreError(
+                "the file was moved, replaced or deleted while it was in use",
+                place=self._place,
+                hint="put it back, or end this process and start again",
+            )
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return (0, 0)
+    return (found.st_dev, found.st_ino)
+
+
+def _put(connection: apsw.Connection, batch: Batch) -> None:
+    """Write a batch, in the transaction that it is for."""
+    connection.executemany(_INSERT, map(msgspec.structs.astuple, batch.records))
+    for what, *row in batch.steps:
+        sql, count = _STEPS[what]
+        connection.execute(sql, row[:count])
+    for digest, data in batch.contents.items():
+        if not connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).get:
+            connection.execute("INSERT INTO contents VALUES (?, ?)", (digest, data))
+    connection.executemany("INSERT OR IGNORE INTO holds VALUES (?, ?)", batch.holds)
+
+
+def _forget(connection: apsw.Connection, seqs: Sequence[int]) -> Pruned:
+    forgotten = Pruned()
+    for seq in seqs:
+        connection.execute("UPDATE records SET data = NULL WHERE seq = ? AND data IS NOT NULL", (seq,))
+        if connection.changes():
+            kind, stream = connection.execute("SELECT kind, stream FROM records WHERE seq = ?", (seq,)).get
+            if kind in NAMED_BY_DATA:  # What it said gave it its name, which is to be forgotten as well.
+                connection.execute(f"{_STEPS['ends all'][0]} AND seq = ?", (kind, stream, seq))
+            forgotten += Pruned(1) + _release(connection, seq)
+    return forgotten
+
+
+def _release(connection: apsw.Connection, seq: int) -> Pruned:
+    """A record holds nothing any more. What no other one holds is gone."""
+    held = [digest for (digest,) in connection.execute("SELECT digest FROM holds WHERE seq = ?", (seq,))]
+    if not held:
+        return Pruned()
+    connection.execute("DELETE FROM holds WHERE seq = ?", (seq,))
+    count = size = 0
+    for digest in held:
+        if not connection.execute("SELECT 1 FROM holds WHERE digest = ? LIMIT 1", (digest,)).get:
+            size += int(
+                connection.execute("SELECT ifnull(max(length(data)), 0) FROM contents WHERE digest = ?", (digest,)).get
+            )
+            connection.execute("DELETE FROM contents WHERE digest = ?", (digest,))
+            count += connection.changes()
+    return Pruned(0, count, size)

@@ -10,7 +10,9 @@ is configured goes before it.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +22,7 @@ import msgspec
 from lastword.display import visible
 from lastword.errors import ConfigError
 from lastword.server import HttpUpstream, ModelNames, Refusal, Upstream
-from lastword.store import make_private, open_to_read, sync_names
+from lastword.store import make_private, sync_names
 from lastword.talk.rehearsal import Rehearsal
 
 if TYPE_CHECKING:
@@ -148,7 +150,7 @@ class KeptModel(msgspec.Struct, frozen=True, kw_only=True):
     def read(cls, file: Path) -> KeptModel | None:
         """What was kept; None when nothing was. A file that others could have written or read is refused."""
         try:
-            descriptor = open_to_read(file, os.O_NOFOLLOW)
+            descriptor = _open_to_read(file)
         except FileNotFoundError:
             return None
         except OSError as problem:
@@ -169,3 +171,15 @@ class KeptModel(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(
                     "the file with the chosen model is damaged", place=str(file), hint="remove it, and choose again"
                 ) from None
+
+
+def _open_to_read(file: Path) -> int:
+    """A descriptor of a plain file; an OSError for anything else.
+
+    Opening a pipe would wait for whoever writes into it, and whoever put it there never does.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(file))
+    return descriptor

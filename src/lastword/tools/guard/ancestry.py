@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lastword.errors import LastWordError
-from lastword.store import DEFAULT_FILE, Store, data_folder, is_held, make_private
+from lastword.store import Store, data_folder, is_held, make_private
 
 MARKER = "LASTWORD_BELOW"
 # Where it is kept which processes are agents.
@@ -131,7 +131,7 @@ def _data_folders(above: list[_Process]) -> set[Path]:
 def _is_host(process: _Process, folders: set[Path]) -> bool:
     """Whether it may run tools, on a memory where everybody's is unless they say otherwise."""
     name = _host_name(process.pid, process.began)
-    return any(is_held(folder / DEFAULT_FILE, name) for folder in folders)
+    return any(is_held(folder, name) for folder in folders)
 
 
 def _is_agent(process: _Process, folders: set[Path]) -> bool:
