@@ -6,20 +6,25 @@ import atexit
 import gc
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-# What is loaded at once, and what the first program of its kind has loaded for all after it.
-LOADED = ("lastword.__main__", "lastword.cli")
+# Rooms that are loaded whole at once, and those that the first command of its kind has loaded for all after it.
+ROOMS = ("__main__", "cli", "session", "call", "card", "consent", "hook", "journal", "rules", "runs", "script", "tools")
 KINDS = {
-    "hook": ("hook.gate", "hook.agent_tool", "hook.question", "rules.policy", "session"),
-    "mcp": ("commands.agents", "commands.mcp", "mcp.permission_tool", "mcp.tool_server", "mcp.transports", "session"),
+    "chat": ("talk", "terminal"),
+    "edit": ("talk", "terminal", "editor"),
+    "call": ("terminal",),
+    "up": ("talk", "terminal", "web", "server"),
+    "mcp": ("terminal", "mcp", "server"),
 }
 MOST = 1 << 20
 
@@ -88,12 +93,19 @@ class Forks:
         return asked, fds
 
 
+def load(rooms: Iterable[str]) -> None:
+    """Everything in these rooms: their doors alone are lazy."""
+    for room in rooms:
+        found = import_module(f"lastword.{room}")
+        for module in pkgutil.walk_packages(getattr(found, "__path__", ()), f"{found.__name__}."):
+            import_module(module.name)
+
+
 def load_for(words: list[str]) -> None:
     """What a command loads before it does anything."""
     commands = sys.modules["lastword.cli"].COMMANDS
-    modules = [f"commands.{commands[word][0].partition(':')[0]}" for word in words[:1] if word in commands]
-    for name in [*modules, *(KINDS.get(words[0], ()) if words else ())]:
-        import_module(f"lastword.{name}")
+    load(f"commands.{commands[word][0].partition(':')[0]}" for word in words[:1] if word in commands)
+    load(KINDS.get(words[0], ()) if words else ())
 
 
 def _become(asked: dict[str, Any], fds: list[int]) -> None:
@@ -111,8 +123,7 @@ def _become(asked: dict[str, Any], fds: list[int]) -> None:
 
 
 def main() -> None:
-    for name in LOADED:
-        import_module(name)
+    load(ROOMS)
     asked = Forks(socket.socket(fileno=int(sys.argv[1]))).until_forked()
     if asked is None:
         return

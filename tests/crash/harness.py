@@ -18,6 +18,7 @@ This process never opens the database itself, so nothing of it crosses a fork.
 """
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -321,7 +322,15 @@ def afterwards(folder: Path, told: list) -> dict:
     return json.loads(text)
 
 
+async def rehearse() -> None:
+    """Load what a life needs, once: each of them is a fork of this process."""
+    async with lastword.Session(lastword.ToolRegistry()) as session:
+        await session.run_script("PRINT(1)")
+
+
 def main(kills: int, seed: int, folder: Path) -> int:
+    asyncio.run(rehearse())
+    gc.freeze()
     chance = random.Random(seed)
     totals: Counter = Counter()
     for number in range(kills):

@@ -23,7 +23,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
-from warm import run_warm
+from warm import run_warm, warm_command
 
 # A machine with two busy cores needs seconds to start Python; a screen that is not right by then will never be.
 PATIENCE_SECONDS = 60.0
@@ -150,6 +150,8 @@ class Program(Emulator):
 
     def __init__(self, *command: str, cwd: Path, columns: int = 100, lines: int = 60, **environment: str) -> None:
         super().__init__(columns, lines)
+        if command[:3] == tuple(lastword_command()):
+            command = tuple(warm_command(*command[3:]))
         self._child = pexpect.spawn(
             command[0], list(command[1:]), cwd=str(cwd), env=clean_environment(cwd, **environment),
             dimensions=(lines, columns), timeout=PATIENCE_SECONDS,
