@@ -457,11 +457,14 @@ class Session(StateOwner):
 
     async def _stoppable(self, work: Awaitable[T]) -> T:
         """Wait for something, and hear of it when everything is stopped meanwhile, by whichever program."""
-        listening = self._subscription.listen_later()
+        subscription, waiting, loop = self._subscription, object(), asyncio.get_running_loop()
+        subscription.waited_for.add(waiting)
+        if subscription.looks_on is not loop:
+            subscription.look_on(loop)
         try:
             return await work
         finally:
-            listening.cancel()
+            subscription.waited_for.discard(waiting)
 
     def _loops(self) -> Iterator[asyncio.AbstractEventLoop]:
         """The loops on which something of this session waits or runs."""

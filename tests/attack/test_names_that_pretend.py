@@ -13,7 +13,7 @@ import pytest
 from lastword import Answerer, ApprovalRequest, Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call import Answered, Event
 from lastword.consent import ALLOWED, DENIED
-from lastword.journal import Journal, answer_key, data_of, timeline
+from lastword.journal import Journal, OnceKey, data_of, timeline
 from lastword.store import Entry
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools import Tool
@@ -57,7 +57,7 @@ async def answer_as(journal: Journal, written: Any) -> None:
         "approver": written,
         "answered_at": journal.clock(),
     }
-    assert await journal.claim("s", "answered", "r.0", data, once=answer_key(facts["nonce"]))
+    assert await journal.claim("s", "answered", "r.0", data, once=OnceKey.answer(facts["nonce"]))
 
 
 def session_after(registry: ToolRegistry, journal: Journal, approver: Any, preset: Preset | None = None) -> Session:

@@ -15,8 +15,8 @@ from lastword.cli import run
 from lastword.config import load
 from lastword.consent import ALLOWED, DENIED, Answerer, People, person
 from lastword.errors import ConfigError, SessionError
-from lastword.journal import Journal, answer_from_elsewhere, answer_key, data_of, standing_questions
-from lastword.journal.records import answer_facts
+from lastword.journal import Journal, OnceKey, answer_from_elsewhere, data_of, standing_questions
+from lastword.journal.records import AnsweredFacts
 from lastword.server import Tokens
 from lastword.store import Entry, Store, StoreAddress
 from lastword.testing import FixedApprover
@@ -162,8 +162,8 @@ async def test_a_yes_that_was_written_past_the_rules_starts_nothing(ann, store, 
     """A program with rules of its own shares the memory. Whoever asked goes by theirs, and asks again."""
     call, facts = await card(ann)
     by = Answerer("person", "ann", "page", principal="bob")
-    data = msgspec.json.encode(answer_facts(ALLOWED, facts["digest"], by, ann.journal.clock()))
-    forged = Entry("work", "answered", facts["call_id"], 1, data, answer_key(facts["nonce"]))
+    data = msgspec.json.encode(AnsweredFacts(True, False, None, None, facts["digest"], by, ann.journal.clock()))
+    forged = Entry("work", "answered", facts["call_id"], 1, data, OnceKey.answer(facts["nonce"]))
     assert await store.commit(forged)
     again = await until(ann, lambda: [one for one in ann.pending() if one.nonce != facts["nonce"]])
     assert again[0].problem == "ann on the page had said yes, and may not answer for ann"

@@ -13,7 +13,7 @@ from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person, seal, why_
 from lastword.editor import Preview
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
-from lastword.journal.records import start_key
+from lastword.journal.records import OnceKey
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.guard import Observation
@@ -231,7 +231,7 @@ async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: T
     await session.call("send", CALL)
     request = approver.requests[0]
     [started] = await journal.store.read(kind="started")
-    assert started.once == start_key(request.call_id, 0)
+    assert started.once == OnceKey.start(request.call_id, 0)
     again = msgspec.structs.replace(request, nonce="another")
     sealed = seal(again, again.allow(), person("a second person"), journal.clock())
     call = Call(request.call_id, "send", canonical(CALL))

@@ -15,7 +15,7 @@ from lastword import Answerer, Limits, Preset, Session, ToolRegistry, open_journ
 from lastword.call import Stopped, stop
 from lastword.call import stop_all as stopping
 from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome, person
-from lastword.journal import Journal, burn_key, data_of, stop_key
+from lastword.journal import Journal, OnceKey, data_of
 from lastword.journal.queue import this_program
 from lastword.store import Entry, MemoryStore, Record
 from lastword.testing import FixedApprover, memory_journal
@@ -42,7 +42,7 @@ async def stop_all(journal: Journal) -> Stopped:
 async def only_write_it_down(journal: Journal) -> None:
     """A stop whose program died before it could deny anything."""
     number = await journal.stops() + 1
-    assert await journal.claim("stop", "stop", stop_key(number), {"by": {"kind": "person"}}, stop_key(number))
+    assert await journal.claim("stop", "stop", OnceKey.stop(number), {"by": {"kind": "person"}}, OnceKey.stop(number))
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ async def test_a_yes_that_was_taken_back_can_be_spent_by_nobody(registry: ToolRe
     await left_with_a_yes(registry, journal)
     await stop_all(journal)
     [asked] = await journal.store.read(kind="asked")
-    assert await journal.store.taken(burn_key(data_of(asked)["nonce"])) is not None
+    assert await journal.store.taken(OnceKey.burn(data_of(asked)["nonce"])) is not None
 
 
 @requirement("TOOL-58")
@@ -308,7 +308,7 @@ class Overtaking(MemoryStore):
         if entry.kind == "started":
             data = b'{"by":{"kind":"person","where":"command"}}'
             with pytest.raises(StopIteration):  # It waits for nothing.
-                super().commit(Entry("stop", "stop", stop_key(1), entry.at + 1, data, stop_key(1))).send(None)
+                super().commit(Entry("stop", "stop", OnceKey.stop(1), entry.at + 1, data, OnceKey.stop(1))).send(None)
         super().append(entry)
 
 
@@ -488,7 +488,7 @@ class Faster(MemoryStore):
     """Somebody else writes the same stop down a moment before."""
 
     async def commit(self, *entries: Entry) -> bool:
-        if entries[0].kind == "stop" and await self.taken(stop_key(1)) is None:
+        if entries[0].kind == "stop" and await self.taken(OnceKey.stop(1)) is None:
             assert await super().commit(entries[0])
         return await super().commit(*entries)
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -35,7 +34,7 @@ from lastword.consent import (
 )
 from lastword.display import displayable
 from lastword.errors import Detached, LastWordError, QuestionError, Tampered
-from lastword.journal import answer_key, how, put_down, question_answer_key, read_given_answer, write_answer
+from lastword.journal import OnceKey, how, put_down, question_answer_key, read_given_answer, write_answer
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from lastword.tools import Manifest
 
 log = logging.getLogger("lastword")
+
+T = TypeVar("T")
 
 OnQuestion = Callable[[ToolQuestion], Awaitable[QuestionAnswer] | QuestionAnswer]
 """Whoever answers what running tools ask: an async function, or a plain one, which then runs in a thread."""
@@ -90,21 +91,19 @@ class Desk:
         self.questions: dict[str, OpenQuestion] = {}
         self._errands: set[asyncio.Task[None]] = set()
 
-    @contextmanager
-    def _waiting(self, asking: Coroutine[Any, Any, None], answer: asyncio.Future[Any]) -> Iterator[float | None]:
-        """Somebody is asked here, and after a moment in other processes, for as long as the question waits."""
+    async def _answer(self, asking: Coroutine[Any, Any, None], answer: asyncio.Future[T]) -> T:
+        """Ask somebody here, and after a moment in other processes, for as long as the question waits."""
         limits, loop = self._setting.limits, answer.get_loop()
-        task = watching = None
+        task = start(loop, asking)
+        if answer.done():
+            return answer.result()
+        watching = loop.call_later(limits.watch_after_seconds, self._watch)
         try:
-            task = start(loop, asking)
-            if not answer.done():
-                watching = loop.call_later(limits.watch_after_seconds, self._watch)
-            yield limits.approval_timeout_seconds
+            async with asyncio.timeout(limits.approval_timeout_seconds):
+                return await answer
         finally:
-            if task:
-                task.cancel()
-            if watching:
-                watching.cancel()
+            task.cancel()
+            watching.cancel()
 
     # Cards.
 
@@ -119,14 +118,9 @@ class Desk:
         if self._setting.audience.listeners:
             self._setting.audience.tell(Asked(shown))
         try:
-            with self._waiting(self._ask_approver(self._approver, waiting), waiting.answer) as seconds:
-                if seconds is None:
-                    return await waiting.answer
-                async with asyncio.timeout(seconds):
-                    return await waiting.answer
+            return await self._answer(self._ask_approver(self._approver, waiting), waiting.answer)
         except TimeoutError:
-            assert seconds is not None
-            words = outcome.expired(request.tool, seconds)
+            words = outcome.expired(request.tool, self._setting.limits.approval_timeout_seconds or 0)
             return Outcome(kind="expired", message=words, call_id=request.call_id, tool=request.tool)
         except (Tampered, Detached):
             raise
@@ -188,7 +182,7 @@ class Desk:
     async def answered_elsewhere(self, record: Record) -> None:
         """An answer from elsewhere: if its card waits here, it is answered."""
         waiting = self.pending.get(record.subject)
-        if waiting is None or record.once != answer_key(waiting.request.nonce):
+        if waiting is None or record.once != OnceKey.answer(waiting.request.nonce):
             return
         try:
             action, sealed = await self._setting.journal.answer_to(waiting.request)
@@ -216,12 +210,11 @@ class Desk:
             if why := why_closed():  # While it was written down.
                 answer, by = questions.Closed(why), CANCELLED
             else:
-                with self._waiting(self._ask_handler(self._on_question, waiting), waiting.answer) as seconds:
-                    try:
-                        async with asyncio.timeout(seconds):
-                            answer, by = await waiting.answer
-                    except TimeoutError:
-                        answer, by = questions.Closed(f"nobody answered within {seconds:g} seconds"), CANCELLED
+                try:
+                    answer, by = await self._answer(self._ask_handler(self._on_question, waiting), waiting.answer)
+                except TimeoutError:
+                    seconds = setting.limits.approval_timeout_seconds
+                    answer, by = questions.Closed(f"nobody answered within {seconds:g} seconds"), CANCELLED
         except asyncio.CancelledError:
             self._left(question)
             raise

@@ -16,11 +16,11 @@ import msgspec
 
 from lastword import values
 from lastword.call.approval_round import ApprovalRound, AskAgain, CallEnds, Consent, Question
-from lastword.call.attempt import Attempt, decline, masked
 from lastword.call.authority import Authority
 from lastword.call.desk import Desk
-from lastword.call.draw import waives
-from lastword.call.setting import DeniedByRule, Finished
+from lastword.call.draw import decline, waives
+from lastword.call.execution import Attempt
+from lastword.call.setting import DeniedByRule, Finished, masked
 from lastword.consent import (
     ALLOWED,
     SECOND,

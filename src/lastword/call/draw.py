@@ -2,6 +2,7 @@
 
 It runs under the guard, once, in a thread of its own, for a limited time. What it said becomes data; if it tried to
 touch anything, raised, hung or returned nonsense, there is no card and nobody is asked, or its rule has waived nothing.
+A tool that hears of a no, and words it for the model, is under the same guard.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from lastword.call.execution import Execution
+from lastword.call.result import verdict
 from lastword.call.threads import THREADS
 from lastword.card import Face
-from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, Kind, Outcome, is_large, outcome
+from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, Kind, LiveCall, Outcome, is_large, outcome
 from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
@@ -29,6 +32,7 @@ from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observation, Observati
 
 if TYPE_CHECKING:
     from lastword.call.setting import Setting
+    from lastword.consent import Answerer, Approval, UserAction
 
 log = logging.getLogger("lastword")
 
@@ -242,6 +246,50 @@ async def waives(tool: Tool, call: Call, setting: Setting) -> bool:
 def _ask_rule(tool: Tool, arguments: bytes, finish: Finish) -> Any:
     assert tool.needs_approval is not None
     return finish(tool.needs_approval(**tool.bind_rule(arguments)))
+
+
+async def decline(
+    setting: Setting, tool: Tool, call: Call, action: UserAction, approval: Approval, by: Answerer
+) -> Outcome:
+    """The answer is no. A tool that takes the answer may word it, under the guard."""
+    own_words: str | None = None
+    overstepped: str | None = None
+    after_no: dict[str, Any] | None = None
+    if tool.takes_answer:
+        guard = Guard(f"{tool.name}, after the answer was no,")
+        recorder = None if setting.editor is None else RecordingEditor(setting.editor)
+        context = setting.context(tool, call.id, guard)
+        heard = action
+        if tool.manifest.secondary_acts:
+            # Its second button is a yes, so a no must not look like that one.
+            heard = msgspec.structs.replace(action, secondary_confirmed=False, acts=None)
+        given = {"user_action": heard, "editor": recorder, "context": context}
+        execution = Execution(tool, context)
+        ended = execution.begin(call.arguments, given, guard) or await execution.wait(
+            setting.limits.draw_timeout_seconds
+        )
+        tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
+        if tried:
+            overstepped = tried[0]
+            log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, overstepped)
+            own_words = outcome.overstepped(tool.name, overstepped)
+        else:
+            said = verdict(tool, call, approval, ended, LiveCall())
+            if said.kind in ("succeeded", "failed"):
+                own_words, after_no = said.message, said.result()
+    # The dialogue of an MCP client may have answered by itself, and a tool may have stopped everything: that is told as
+    # theirs, and not as a person's no.
+    whose = {"by": str(by)} if by.kind in ("client", "below") else {}
+    words = outcome.denied(tool.name, action.reason, own_words, closed=not action.secondary_confirmed, **whose)
+    return Outcome(
+        kind="denied",
+        message=words,
+        call_id=call.id,
+        tool=tool.name,
+        approval=approval,
+        overstepped=overstepped,
+        after_no=after_no,
+    )
 
 
 async def look(work: Callable[[Finish], T], guard: Guard, context: ToolContext[Any], timeout_seconds: float) -> T:

@@ -1,7 +1,8 @@
 """Carrying out a call's code: on the loop or in a thread, with a time limit, until it ends or is told to.
 
 `_invoke` holds the one line of the code base that calls a tool's execute function. Nothing here decides whether it may
-run at all: the door does, and has it in the journal before anything of this happens.
+run at all: the door does, and has it in the journal before anything of this happens. What its end means is said in
+result.py.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from lastword import values
-from lastword.call.desk import CALL_CANCELLED, CALL_OVER
-from lastword.call.setting import CANCEL_GRACE_SECONDS
+from lastword.call.changes import ChangeLog
+from lastword.call.desk import CALL_CANCELLED, CALL_OVER, CallQuestions, Desk, Reports
+from lastword.call.result import Ended, Raised, Returned, StillActs, StoppedEarly, TimedOut, partial_words, verdict
+from lastword.call.setting import CANCEL_GRACE_SECONDS, Setting, Started, masked
 from lastword.call.threads import THREADS, start
-from lastword.consent import Kind, outcome
-from lastword.display import displayable
-from lastword.errors import ArgumentsError, NotAllowedNow, OutcomeUnknown, ToolError
-from lastword.tools import Tool, ToolContext, content
+from lastword.consent import ALLOWED, Call, LiveCall, Outcome, Phase, UserAction
+from lastword.editor import SealedEditor
+from lastword.errors import ToolError
+from lastword.tools import Tool, ToolContext
 
 if TYPE_CHECKING:
+    from lastword.consent import Approval, ApprovalRequest
+    from lastword.editor import Preview
     from lastword.tools.guard import Guard
 
 log = logging.getLogger("lastword")
@@ -34,61 +36,6 @@ log = logging.getLogger("lastword")
 UNWIND_SECONDS = 1.0
 # What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
 _PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
-
-
-class Returned(msgspec.Struct, frozen=True, gc=False):
-    how: ClassVar = "returned"
-    value: Any
-
-
-class Raised(msgspec.Struct, frozen=True):
-    how: ClassVar = "raised"
-    problem: BaseException
-
-    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
-        problem = self.problem
-        if isinstance(problem, ArgumentsError):
-            return "invalid_arguments", displayable(str(problem))
-        if isinstance(problem, OutcomeUnknown):
-            return "outcome_unknown", outcome.cut(displayable(outcome.said_unknown(name, problem.fact, call_id)))
-        if isinstance(problem, (ToolError, NotAllowedNow)):
-            return "failed", outcome.cut(displayable(str(problem)))
-        log.error("call %s: %s raised", call_id, name, exc_info=problem)
-        return "raised", outcome.raised(name, problem, call_id)
-
-
-class StoppedEarly(msgspec.Struct, frozen=True):
-    how: ClassVar = "stopped"
-    partial: str | None
-    began: bool = True
-
-    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
-        words = outcome.cancelled(name, self.partial, by) if self.began else outcome.called_off(name, by)
-        return "cancelled", outcome.cut(displayable(words))
-
-
-class TimedOut(msgspec.Struct, frozen=True):
-    how: ClassVar = "stopped"
-    seconds: float
-
-    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
-        return "timed_out", outcome.timed_out(name, self.seconds)
-
-
-class StillActs(msgspec.Struct, frozen=True):
-    """It was told to stop, and its code runs on: nobody can say what it will have done."""
-
-    how: ClassVar = "stopped"
-    partial: str | None = None
-    seconds: float | None = None
-    """The time limit that it exceeded; None when a person cancelled it."""
-
-    def told(self, name: str, call_id: str, by: str) -> tuple[Kind, str]:
-        words = outcome.still_acts(name, self.partial, self.seconds, by)
-        return "outcome_unknown", outcome.cut(displayable(words))
-
-
-Ended = Returned | Raised | StoppedEarly | TimedOut | StillActs
 
 
 class Execution:
@@ -258,7 +205,7 @@ class Execution:
                 raise ToolError("on_cancel raised") from problem
         if inspect.isawaitable(result):
             result = await result
-        return None if result is None else _partial_words(result)
+        return None if result is None else partial_words(result)
 
     def _time_is_up(self, seconds: float) -> None:
         if self._stopping is not None:
@@ -369,6 +316,106 @@ class Execution:
         THREADS.run(lambda: _invoke(guard, self.context, self.tool, args, kwargs), done, self.loop)
 
 
+class Attempt(Execution):
+    """One start of one call."""
+
+    _editor: SealedEditor | None = None
+
+    def __init__(
+        self,
+        setting: Setting,
+        desk: Desk,
+        tool: Tool,
+        call: Call,
+        live: LiveCall,
+        approval: Approval,
+        previews: tuple[Preview, ...] = (),
+        request: ApprovalRequest | None = None,
+    ) -> None:
+        must_stop = approval != "not_needed"
+        context: ToolContext[Any] = ToolContext(
+            setting.state,
+            call.id,
+            tool.manifest,
+            setting.session_id,
+            None,
+            self._open_reports,
+            setting.deps,
+            setting.user,
+            self._open_questions,
+        )
+        super().__init__(tool, context, setting.limits.cancel_grace_seconds, must_stop=must_stop)
+        self._setting, self._desk = setting, desk
+        self._call, self._live, self._approval, self._request = call, live, approval, request
+        if setting.editor is not None:
+            kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=must_stop)
+            # What is in a private file is for those who asked a person, and no setting has looked at a card.
+            is_asked = approval == "person"
+            guards = None if is_asked else self._why_guarded
+            self._editor = SealedEditor(setting.editor, previews, kept, sees_private=is_asked, guards=guards)
+
+    def _why_guarded(self, path: str) -> str | None:
+        """Why a call that nobody was asked about must not write a file. Without a diff no yes says which it is for."""
+        found = self._setting.guarded([path], self.tool)
+        return None if found is None else found.why
+
+    def run(self, action: UserAction = ALLOWED) -> Outcome | Awaitable[Outcome]:
+        """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
+        live, call, audience = self._live, self._call, self._setting.audience
+        live.execution, live.phase = self, Phase.RUNNING
+        try:
+            if live.is_cancelled:
+                self.cancel()
+            if audience.listeners:
+                shown = masked(call.arguments, self.tool)
+                audience.tell(Started(call.id, call.tool, shown, call.origin, live.not_asked))
+            given = {"user_action": action, "editor": self._editor, "context": self.context}
+            ended = self.begin(call.arguments, given)
+        except BaseException:
+            self._call_is_over()
+            raise
+        if ended is None:
+            return self._run_on()
+        self._call_is_over()
+        return self._judged(ended)
+
+    async def _run_on(self) -> Outcome:
+        own, limit = self.tool.manifest.timeout_seconds, self._setting.limits.call_timeout_seconds
+        try:
+            ended = await self.wait(min(own, limit) if own is not None and limit is not None else own or limit)
+        finally:
+            self._call_is_over()
+        return self._judged(ended)
+
+    def _call_is_over(self) -> None:
+        """Whatever its code still does, it does not do it for this call any more."""
+        self._live.phase = Phase.STOPPED
+        self._is_late = not self.is_over and self._must_stop
+        self._silence()
+
+    def _silence(self) -> None:
+        self.context._close(CALL_OVER)
+        if self._editor is not None:
+            self._editor.close()
+
+    def _ended_late(self, ended: Ended) -> None:
+        self._setting.journal.note(self._setting.session_id, "ended_late", self._call.id, {"how": ended.how})
+
+    def _judged(self, ended: Ended) -> Outcome:
+        return verdict(self.tool, self._call, self._approval, ended, self._live, self._editor, self._request)
+
+    def _open_reports(self, call_id: str) -> Reports | None:
+        """Where the call's progress goes; None for a thread that goes on although its call is over."""
+        is_open = self._live.phase is Phase.RUNNING and not self.context._cancelled
+        return Reports(self._setting, call_id, self.loop) if is_open else None
+
+    def _open_questions(self) -> CallQuestions | None:
+        """Where the call's questions go; None for code that goes on although its call is over."""
+        is_open = self._live.phase is Phase.RUNNING and not self.context._cancelled
+        session_id, manifest = self._setting.session_id, self.tool.manifest
+        return CallQuestions(self._desk, session_id, self._call.id, manifest, self) if is_open else None
+
+
 def _is_awaitable(result: Any) -> bool:
     return type(result) is CoroutineType or inspect.isawaitable(result)
 
@@ -389,13 +436,3 @@ def _invoke(
     ToolContext.current.set(context)
     assert tool.execute is not None
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
-
-
-def _partial_words(partial: Any) -> str:
-    """What a tool had when it was stopped: a text as it is, everything else as the JSON that a result would be."""
-    if type(partial) is str:
-        return partial
-    try:
-        return values.encode(content.to_json(partial)).decode()
-    except Exception:  # The tool's own way of becoming JSON. Of one that was stopped, anything is better than nothing.
-        return str(partial)

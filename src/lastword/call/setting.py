@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from lastword import rules, values
-from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, UserAction
+from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, UserAction, mask
 from lastword.editor import folder_of
 from lastword.errors import SessionError
 from lastword.rules import folder_for
@@ -101,6 +101,11 @@ class Setting:
     def context(self, tool: Tool, call_id: str, guard: Guard) -> ToolContext[Any]:
         """What code of a tool that may only look can reach: the session's state, and what its host gave it."""
         return ToolContext(self.state, call_id, tool.manifest, self.session_id, guard, deps=self.deps, user=self.user)
+
+
+def masked(arguments: bytes, tool: Tool) -> bytes:
+    """What listeners are told of a call's arguments."""
+    return values.written(mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -27,12 +27,10 @@ from lastword.journal import (
     ANSWERED,
     Journal,
     Life,
-    answer_key,
-    burn_key,
+    OnceKey,
     data_of,
     question_answer_key,
     read_answer,
-    stop_key,
 )
 
 if TYPE_CHECKING:
@@ -159,7 +157,7 @@ def _told_of(reached: Sequence[Reached], what: str) -> Iterator[str]:
 async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ()) -> StopUnderWay:
     """Stop everything. What waits is denied when this returns; `settled` says what became of what ran."""
     number = await journal.stops() + 1
-    while not await journal.claim(STREAM, "stop", stop_key(number), {"by": msgspec.to_builtins(by)}, stop_key(number)):
+    while not await journal.claim(STREAM, "stop", key := OnceKey.stop(number), {"by": msgspec.to_builtins(by)}, key):
         number += 1  # Somebody else stopped everything in the same moment.
     stopping = StopUnderWay(journal, number)
     for take_back in revoke:
@@ -199,11 +197,11 @@ class StopUnderWay:
 
     async def _void(self, record: Record, nonce: str) -> bool:
         """Spend a yes on nothing. False when it was a no, or has started its call."""
-        answer = await self._journal.store.taken(answer_key(nonce))
+        answer = await self._journal.store.taken(OnceKey.answer(nonce))
         if answer is None or answer.data is None or not read_answer(nonce, data_of(answer))[0].agrees:
             return False
         why = {"why": STOPPED}
-        return await self._journal.claim(record.stream, "voided", record.subject, why, once=burn_key(nonce))
+        return await self._journal.claim(record.stream, "voided", record.subject, why, once=OnceKey.burn(nonce))
 
     async def find_running(self) -> None:
         """Look which calls had started with somebody's consent and have no end."""
@@ -235,7 +233,7 @@ class StopUnderWay:
         heard: dict[str, list[str]] = {}
         settled: dict[str, list[str]] = {}
         kinds = ("stop_heard", "stop_settled")
-        for record in await self._journal.store.read(subject=stop_key(self._number), kind=kinds):
+        for record in await self._journal.store.read(subject=OnceKey.stop(self._number), kind=kinds):
             if record.kind == "stop_heard":
                 heard[record.stream] = data_of(record).get("calls", [])
             else:
@@ -302,6 +300,11 @@ class Subscription:
         self._settling: set[asyncio.Task[None]] = set()
         self._card_came = asyncio.Event()
         self._stops = 0
+        self.waited_for: set[object] = set()
+        """One for everything that somebody waits for at this moment."""
+        self._waited_before: set[object] = set()
+        self.looks_on: asyncio.AbstractEventLoop | None = None
+        """The loop on which it is looked from time to time whether something takes longer than a moment."""
 
     def listen(self) -> None:
         """Listen until nothing waits and nothing runs."""
@@ -310,9 +313,19 @@ class Subscription:
             self._card_came = asyncio.Event()
             self._listening = asyncio.get_running_loop().create_task(self._listen())
 
-    def listen_later(self) -> asyncio.TimerHandle:
-        """Listen in a moment, unless what begins now is over by then and cancels it."""
-        return asyncio.get_running_loop().call_later(LISTEN_AFTER_SECONDS, self.listen)
+    def look_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Listen when something is waited for longer than a moment. One clock for all calls: most are over by then."""
+        self.looks_on = loop
+        loop.call_later(LISTEN_AFTER_SECONDS / 2, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._waited_before.isdisjoint(self.waited_for):
+            self.listen()
+        self._waited_before = set(self.waited_for)
+        if self.looks_on is loop and self.waited_for:
+            self.look_on(loop)
+        elif self.looks_on is loop:
+            self.looks_on = None
 
     def close(self) -> None:
         for task in (self._listening, *self._settling):
@@ -352,7 +365,7 @@ class Subscription:
                 if seen
                 else ()
             )
-            keys = {answer_key(waiting.request.nonce) for waiting in pending.values()}
+            keys = {OnceKey.answer(waiting.request.nonce) for waiting in pending.values()}
             for key in (keys | {question_answer_key(id) for id in questions}) - known:
                 # A card from before a restart may have its answer already, however far back.
                 known.add(key)
@@ -374,7 +387,7 @@ class Subscription:
         if number == self._stops:
             return
         self._stops = number
-        record = await self._journal.store.taken(stop_key(number))
+        record = await self._journal.store.taken(OnceKey.stop(number))
         assert record is not None, "a stop was counted that nobody wrote down"
         by = read_answerer(data_of(record).get("by"))
         reached: dict[str, LiveCall] = {}
@@ -387,7 +400,7 @@ class Subscription:
         working = {call_id: live.execution for call_id, live in reached.items() if live.execution is not None}
         self._stop(reached, by)
         if reached or runs:
-            self._journal.note(self._setting.session_id, "stop_heard", stop_key(number), {"calls": list(reached)})
+            self._journal.note(self._setting.session_id, "stop_heard", OnceKey.stop(number), {"calls": list(reached)})
             task = asyncio.get_running_loop().create_task(self._see_through(number, working))
             self._settling.add(task)
             task.add_done_callback(self._settling.discard)
@@ -417,4 +430,4 @@ class Subscription:
                 break
             await asyncio.sleep(SETTLE_SECONDS)
         working = [call_id for call_id, execution in told.items() if execution.is_working]
-        self._journal.note(self._setting.session_id, "stop_settled", stop_key(number), {"working": working})
+        self._journal.note(self._setting.session_id, "stop_settled", OnceKey.stop(number), {"working": working})

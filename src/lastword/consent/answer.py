@@ -43,7 +43,8 @@ class Answerer(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise LastWordError(f"a name is text, not a {type(self.name).__name__}")
-        msgspec.structs.force_setattr(self, "name", displayable(self.name)[:MAX_NAME])
+        if len(self.name) > MAX_NAME or not self.name.isascii():
+            msgspec.structs.force_setattr(self, "name", displayable(self.name)[:MAX_NAME])
 
     @property
     def whose(self) -> str:

@@ -20,7 +20,7 @@ from lastword import call, consent, tools
 from lastword.errors import SessionError
 from lastword.hook.agents import PROBE, AgentKeys
 from lastword.hook.event import FOLDER, NO_OBJECTION, Allowed, HookInput, Refused, Verdict
-from lastword.journal import Journal, Life, back_key, data_of, is_attended, open_default_journal
+from lastword.journal import Journal, Life, OnceKey, data_of, is_attended, open_default_journal
 from lastword.lazily import load_later
 from lastword.tools.guard import note_agent
 
@@ -113,7 +113,7 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
         gc.freeze()
         gc.enable()
     call_id = said.our_call()
-    if await journal.store.taken(back_key(call_id)) is not None:
+    if await journal.store.taken(OnceKey.back(call_id)) is not None:
         return Refused(CARRIED_OUT)  # A model that counts its calls from one, in a session that goes on.
     try:
         async with asyncio.timeout(within_seconds + BESIDE_SECONDS), asking:
@@ -162,7 +162,7 @@ async def close(journal: Journal, said: HookInput) -> None:
         data = {"to": said.agent.name, "why": departed, "arguments": said.arguments}
         await journal.claim(life.session_id, "departed", life.call_id, data, f"departed:{life.call_id}")
     back = {"to": said.agent.name, "went_well": said.went_well, "message": said.result[:MAX_RESULT]}
-    await journal.claim(life.session_id, "handed_back", life.call_id, back, back_key(life.call_id))
+    await journal.claim(life.session_id, "handed_back", life.call_id, back, OnceKey.back(life.call_id))
 
 
 async def _life_of(journal: Journal, said: HookInput) -> Life | None:
@@ -181,6 +181,6 @@ async def _open_handovers(journal: Journal, session_id: str, tool: str) -> Seque
     handed = await journal.store.read(stream=session_id, kind="handed_over", last=MAX_LOOKED_THROUGH)
     found = []
     for record in handed:
-        if data_of(record).get("tool") == tool and await journal.store.taken(back_key(record.subject)) is None:
+        if data_of(record).get("tool") == tool and await journal.store.taken(OnceKey.back(record.subject)) is None:
             found.append(await journal.life(record.subject))
     return found

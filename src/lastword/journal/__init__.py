@@ -12,14 +12,11 @@ if TYPE_CHECKING:
         LIFE_KINDS,
         Life,
         NotAsked,
-        answer_key,
-        back_key,
-        burn_key,
+        OnceKey,
         content_of,
         data_of,
         handover_in_words,
         read_answer,
-        stop_key,
         value_of,
     )
     from lastword.journal.sessions import is_visible, open_as, open_default_journal, open_journal

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import msgspec
+from msgspec import UNSET
 
 from lastword import values
 from lastword.consent import (
@@ -41,24 +42,21 @@ from lastword.consent import (
     named,
 )
 from lastword.errors import SessionError, Tampered
-from lastword.journal.queue import OwnName, asker_of, does_live, held, this_program, waiting_cards
+from lastword.journal.queue import OwnName, asker_of, does_live, held, waiting_cards
 from lastword.journal.records import (
     ASKED,
     SESSION_KINDS,
+    AnsweredFacts,
+    FinishedFacts,
     HandedOverFacts,
     Life,
     NotAsked,
+    OnceKey,
     StartedFacts,
-    answer_facts,
-    answer_key,
     asked_by,
-    burn_key,
     content_of,
     data_of,
-    finished_facts,
     read_answer,
-    start_key,
-    stop_key,
 )
 from lastword.store import Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
 
@@ -91,16 +89,17 @@ class Journal:
         self, request: ApprovalRequest, asking: AskingSession = NO_SESSION, facts: bytes | None = None
     ) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
-        facts = facts or self.facts_of(request, asking)()
+        name = self._own_name
+        facts = facts or request.written(name.current or name.get(), asking, name.program)
         return self.store.commit(Entry(request.session_id, "asked", request.call_id, self._now(), facts))
 
     def facts_of(self, request: ApprovalRequest, asking: AskingSession) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
-        return partial(request.written, self._own_name.get(), asking, this_program())
+        return partial(request.written, self._own_name.get(), asking, self._own_name.program)
 
-    async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> bool:
+    def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> Awaitable[bool]:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
-        return await self.store.commit(*more, self._answered(request, action, sealed))
+        return self.store.commit(*more, self._answered(request, action, sealed))
 
     async def burn_and_start(
         self,
@@ -111,12 +110,19 @@ class Journal:
         approval: str,
         live: LiveCall,
         use: NotAsked = ASKED,
+        *answered: Entry,
     ) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
-        begun = self._begun(session_id, call, tool, sealed, approval, use.why)
-        return await self._start(call.id, live, *use.uses, *begun)
+        burned = {"seal": sealed.digest, "nonce": sealed.nonce}
+        entries = (
+            *use.uses,
+            *answered,
+            self.entry(session_id, "burned", call.id, burned, OnceKey.burn(sealed.nonce)),
+            *self._begun(session_id, call, tool, approval, use.why),
+        )
+        return await self._start(call.id, live, entries)
 
-    async def answer_and_start(
+    def answer_and_start(
         self,
         request: ApprovalRequest,
         action: UserAction,
@@ -126,21 +132,20 @@ class Journal:
         approval: str,
         live: LiveCall,
         use: NotAsked = ASKED,
-    ) -> bool:
+    ) -> Awaitable[bool]:
         """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
         answered = self._answered(request, action, sealed)  # First, so that the times of the records go forward, too.
-        begun = self._begun(request.session_id, call, tool, sealed, approval, use.why)
-        return await self._start(call.id, live, *use.uses, answered, *begun)
+        return self.burn_and_start(request.session_id, call, tool, sealed, approval, live, use, answered)
 
     async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
-        noted = self.entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
+        noted = self.entry(session_id, "restarted", call.id, {"why": why}, once=OnceKey.start(call.id, life.starts))
         assert life.started is not None
         with self._overtaking(life):
             started = self._started(session_id, call, tool, life.started["approval"])
-            return await self._start(call.id, live, noted, started)
+            return await self._start(call.id, live, (noted, started))
 
-    async def _start(self, call_id: str, live: LiveCall, *entries: Entry) -> bool:
+    async def _start(self, call_id: str, live: LiveCall, entries: tuple[Entry, ...]) -> bool:
         """Mark a call as started. It counts as running for as long as its phase says so."""
         self._started_here[call_id] = ref(live)
         spent = False
@@ -203,7 +208,7 @@ class Journal:
         self, session_id: str, call_id: str, life: Life, facts: dict[str, Any], outcome: Outcome | None = None
     ) -> bool:
         """Write down, once, that a call was taken back; one in doubt ends by that. False: somebody was faster."""
-        entries = [self.entry(session_id, "undone", call_id, facts, once=f"undo:{call_id}")]
+        entries = [self.entry(session_id, "undone", call_id, facts, once=OnceKey.undo(call_id))]
         if outcome is None:
             return await self.store.commit(*entries)
         entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
@@ -212,7 +217,7 @@ class Journal:
 
     async def undone_already(self, call_id: str) -> dict[str, Any] | None:
         """Who took a call back, if anybody did."""
-        record = await self.store.taken(f"undo:{call_id}")
+        record = await self.store.taken(OnceKey.undo(call_id))
         return None if record is None else {"by": "somebody"} | data_of(record)
 
     # What needs no person is written without waiting: by definition it may run again.
@@ -281,7 +286,7 @@ class Journal:
 
     async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
         """The answer that a question got, whoever gave it."""
-        record = await self.store.taken(answer_key(request.nonce))
+        record = await self.store.taken(OnceKey.answer(request.nonce))
         assert record is not None, "asked for an answer that nobody gave"
         await self.store.prove([record])
         return read_answer(request.nonce, data_of(record))
@@ -309,7 +314,7 @@ class Journal:
         for record in await self.store.current("asked", stream=session_id):
             facts = data_of(record)
             if facts and self._is_of_another(facts.get("process") or ""):
-                key = answer_key(facts["nonce"])
+                key = OnceKey.answer(facts["nonce"])
                 if await self.store.taken(key) is None and await asker_of(self.store, facts) == "waits":
                     return True
         for record in await self.store.current("burned", stream=session_id):
@@ -323,7 +328,7 @@ class Journal:
 
     async def stops(self) -> int:
         """How often everything was stopped, by anybody who shares this memory."""
-        while await self.store.taken(stop_key(self._stops + 1)) is not None:
+        while await self.store.taken(OnceKey.stop(self._stops + 1)) is not None:
             self._stops += 1
         return self._stops
 
@@ -348,9 +353,8 @@ class Journal:
                     f"the secret argument {name} can only be changed where the call was made",
                     hint="leave it as it is; a secret does not pass through the journal",
                 )
-        data = answer_facts(action, action.answers or facts["digest"], signed, self.clock())
-        key = answer_key(facts["nonce"])
-        return await self.store.commit(*more, self.entry(facts["session_id"], "answered", facts["call_id"], data, key))
+        sealed = Seal(action.answers or facts["digest"], facts["nonce"], signed, self.clock())
+        return await self.store.commit(*more, self._answer(facts["session_id"], facts["call_id"], action, sealed))
 
     async def content(self, call_id: str, digest: str) -> tuple[Kept, bytes]:
         """What a call returned beside its value: what is known of it, and the bytes, proven against their digest."""
@@ -398,28 +402,36 @@ class Journal:
         self._own_name.let_go()
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
-        secrets = frozenset() if action.arguments is None else request.manifest.secrets
-        data = answer_facts(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
-        return self.entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
+        if action.arguments is not None:
+            hidden = hide(action.arguments, request.manifest.secrets)
+            action = msgspec.structs.replace(action, arguments=hidden)
+        return self._answer(request.session_id, request.call_id, action, sealed)
 
-    def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
-        data = {"seal": sealed.digest, "nonce": sealed.nonce}
-        return self.entry(session_id, "burned", call.id, data, once=burn_key(sealed.nonce))
+    def _answer(self, session_id: str, call_id: str, action: UserAction, sealed: Seal) -> Entry:
+        facts = AnsweredFacts(
+            action.primary_confirmed,
+            action.secondary_confirmed,
+            action.reason,
+            action.arguments,
+            sealed.request,
+            sealed.approver,
+            sealed.answered_at,
+            True if action.rest else UNSET,
+            action.acts,
+            action.grant,
+        )
+        return self.entry(session_id, "answered", call_id, facts, OnceKey.answer(sealed.nonce))
 
-    def _begun(
-        self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str, why: str
-    ) -> tuple[Entry, ...]:
-        """An approval that is spent, and the first start with it; of a call that another program carries out, that it
-        was handed over."""
-        burned = self._burned(session_id, call, sealed)
-        once = start_key(call.id, 0)
+    def _begun(self, session_id: str, call: Call, tool: Tool, approval: str, why: str) -> tuple[Entry, ...]:
+        """The first start of a call; of one that another program carries out, that it was handed over."""
+        once = OnceKey.start(call.id, 0)
         if tool.carried_out_by is None:
-            return burned, self._started(session_id, call, tool, approval, once, why)
+            return (self._started(session_id, call, tool, approval, once, why),)
         # It stands where others have their start, and is its end as far as this program goes: it must not count
         # as open for as long as the other may take.
         data = HandedOverFacts(call.tool, msgspec.Raw(call.arguments), call.origin, approval, tool.carried_out_by, why)
         handed = Entry(session_id, "handed_over", call.id, self._now(), _encode(data), once, irrevocable=True)
-        return burned, handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
+        return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
 
     def _started(
         self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None, why: str = ""
@@ -436,11 +448,19 @@ class Journal:
         return self._own_name.get()
 
     def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
-        return self.entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
+        return self.entry(session_id, "settled", call_id, {"why": why}, once=OnceKey.start(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Entry:
-        data = _encode(finished_facts(outcome))
-        return Entry(session_id, "finished", outcome.call_id, self._now(), data, contents=contents)
+        facts = FinishedFacts(
+            outcome.tool,
+            outcome.kind,
+            outcome.message,
+            outcome.value,
+            outcome.gave_value,
+            outcome.approval,
+            outcome.content,
+        )
+        return Entry(session_id, "finished", outcome.call_id, self._now(), _encode(facts), contents=contents)
 
     def entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         """Something to write down now, in one commit with something else."""

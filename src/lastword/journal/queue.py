@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from lastword import values
 from lastword.errors import SessionError, Tampered
-from lastword.journal.records import answer_key, data_of
+from lastword.journal.records import OnceKey, data_of
 from lastword.tools.guard import host_name
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def does_live(store: Store, process: str) -> bool:
 
 def this_program() -> str:
     """What a person knows this program by."""
-    return _named_once(tuple(getattr(sys, "argv", ())), os.getpid())
+    return program_name(getattr(sys, "argv", ()), os.getpid())
 
 
 def program_name(command: Sequence[str], process_id: int) -> str:
@@ -65,9 +65,6 @@ def program_name(command: Sequence[str], process_id: int) -> str:
     ours = name == "lastword" and len(command) > 1 and command[1].isalpha()
     words = "a program" if not name or name.startswith("-") else f"lastword {command[1]}" if ours else name
     return f"{words}, process {process_id}"
-
-
-_named_once = lru_cache(maxsize=1)(program_name)  # It stands on every card.
 
 
 # Nobody has more pages open on one memory. Whoever comes later is not counted, and the others are.
@@ -108,7 +105,7 @@ async def waiting_cards(store: Store, people: People | None) -> tuple[list[dict[
             damaged[record.subject] = problem
             continue
         is_shown = people is None or people.sees(facts.get("principal", ""))
-        if facts and is_shown and await store.taken(answer_key(facts["nonce"])) is None:
+        if facts and is_shown and await store.taken(OnceKey.answer(facts["nonce"])) is None:
             waiting.append((record, facts))
     # Somebody will say yes to what they are shown, so it must be what was written.
     try:
@@ -132,12 +129,14 @@ class OwnName:
         self._store = store
         self.current = ""
         """Empty until it was needed."""
+        self.program = ""
+        """What a person knows this program by: it stands on every card."""
         self._let_go: list[Callable[[], None]] = []
 
     def get(self) -> str:
         """Held from now on until it is let go of, or we die."""
         if not self._let_go:
-            self.current = values.new_id()
+            self.current, self.program = values.new_id(), this_program()
             release = self._store.hold(f"process:{self.current}")
             assert release is not None, "a name that nobody can guess was held"
             # None when another journal of this process holds it: whoever runs below finds it all the same.

@@ -6,45 +6,33 @@ Nothing here writes or proves anything. That is the journal's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction, hide, read_answerer
+from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction, read_answerer
 from lastword.errors import LastWordError, SessionError, Tampered
 from lastword.store import Entry, Record
 
 _decode = msgspec.json.Decoder().decode
 
 
-# The keys that only one record of a store ever takes: what makes an answer, a start and a stop happen once.
+class OnceKey:
+    """The keys that only one record of a store ever takes: what makes an answer, a start and a stop happen once."""
 
-
-def answer_key(nonce: str) -> str:
-    """The key that makes an answer the only one."""
-    return f"answer:{nonce}"
-
-
-def burn_key(nonce: str) -> str:
-    """The key that an approval takes to be spent."""
-    return f"burn:{nonce}"
-
-
-def start_key(call_id: str, starts: int) -> str:
-    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
-    return f"start:{call_id}:{starts}"
-
-
-def back_key(call_id: str) -> str:
-    """The key that the word of a program takes which carried a call out: it is heard once."""
-    return f"handed_back:{call_id}"
-
-
-def stop_key(number: int) -> str:
-    """The key that numbers the acts of stopping everything, so that a look at the next one finds it."""
-    return f"stop:{number}"
+    answer = "answer:{}".format
+    """Of a nonce: makes its answer the only one."""
+    burn = "burn:{}".format
+    """Of a nonce: an approval takes it to be spent."""
+    start = "start:{}:{}".format
+    """Of a call that has started so often: whoever comes second does not run it."""
+    undo = "undo:{}".format
+    """Of a call."""
+    back = "handed_back:{}".format
+    """Of a call: the word of the program that carried it out is heard once."""
+    stop = "stop:{}".format
+    """Numbers the acts of stopping everything, so that a look at the next one finds it."""
 
 
 class StartedFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -225,7 +213,7 @@ class Life(msgspec.Struct):
             self.asked, self.answered = data, None
             self.proposed = self.proposed or data
         elif record.kind == "answered":
-            if self.asked is not None and record.once == answer_key(self.asked.get("nonce", "")):
+            if self.asked is not None and record.once == OnceKey.answer(self.asked.get("nonce", "")):
                 self.answered = data
         elif record.kind == "started":
             self.started, self.unwritten = data, False
@@ -272,31 +260,6 @@ def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
     if started.tool != tool or bytes(started.arguments) != arguments:
         return UNSET
     return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
-
-
-def answer_facts(
-    action: UserAction, request: str, approver: Answerer, answered_at: float, secrets: frozenset[str] = frozenset()
-) -> AnsweredFacts:
-    arguments = None if action.arguments is None else hide(action.arguments, secrets)
-    return AnsweredFacts(
-        action.primary_confirmed,
-        action.secondary_confirmed,
-        action.reason,
-        arguments,
-        request,
-        approver,
-        answered_at,
-        True if action.rest else UNSET,
-        action.acts,
-        action.grant,
-    )
-
-
-def finished_facts(outcome: Outcome) -> FinishedFacts:
-    return FinishedFacts(*_ALL_OF_AN_END(outcome))
-
-
-_ALL_OF_AN_END = attrgetter(*FinishedFacts.__struct_fields__)
 
 
 def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:

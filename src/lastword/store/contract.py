@@ -22,7 +22,7 @@ starts something by the word of an old record, and `verify` for all of it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from pathlib import Path
@@ -116,7 +116,7 @@ class Store(ABC):
     def _append(self, entry: Entry) -> None:
         """Accept an entry that was checked."""
 
-    def commit(self, *entries: Entry) -> Coroutine[Any, Any, bool]:
+    def commit(self, *entries: Entry) -> Awaitable[bool]:
         """Make the entries durable, together and after everything accepted before.
 
         False, with nothing written, when a key that one of them claims is taken. StoreError, with nothing written,
@@ -128,12 +128,12 @@ class Store(ABC):
             for entry in entries:
                 _check(entry)
             if len(entries) > 1:
-                keys = [entry.once for entry in entries if entry.once is not None]
+                keys = list(filter(None, map(_once, entries)))
                 assert len(keys) == len(set(keys)), "a group claims one key twice"
         return self._commit(entries)
 
     @abstractmethod
-    async def _commit(self, entries: tuple[Entry, ...]) -> bool:
+    def _commit(self, entries: tuple[Entry, ...]) -> Awaitable[bool]:
         """Make a group durable that was checked."""
 
     def read(
@@ -349,7 +349,7 @@ def _turn() -> Generator[None, None, None]:
     yield
 
 
-_seq = attrgetter("seq")
+_seq, _once = attrgetter("seq"), attrgetter("once")
 
 
 def _missing(seq: int) -> Tampered:

@@ -19,7 +19,7 @@ import os
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import islice
@@ -70,8 +70,8 @@ class DurableStore(Store, Generic[AnyLedger]):
         while not self._living_writer().append(entry):
             pass
 
-    async def _commit(self, entries: tuple[Entry, ...]) -> bool:
-        return await self._change(StoreChange(entries)) is not TAKEN
+    def _commit(self, entries: tuple[Entry, ...]) -> Awaitable[bool]:
+        return self._change(StoreChange(entries))
 
     async def _accept(self, head: Head) -> None:
         await self._change(StoreChange(accept=head))
@@ -80,7 +80,7 @@ class DurableStore(Store, Generic[AnyLedger]):
         forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):
-            forgotten += (await self._change(StoreChange(prune=some))).forgotten
+            forgotten += await self._change(StoreChange(prune=some))
         return forgotten
 
     async def changed(self, after: int) -> None:
@@ -127,12 +127,12 @@ class DurableStore(Store, Generic[AnyLedger]):
         refuse_if_watched(WRITE)
         await self._change(StoreChange(adopted=adopted))
 
-    async def _change(self, change: StoreChange) -> Applied:
+    def _change(self, change: StoreChange) -> asyncio.Future[Any]:
+        """Have the writer make a change. What it answers is awaited without a step in between: each call waits here."""
         reply = asyncio.get_running_loop().create_future()
         while not self._living_writer().submit(change, reply):
             pass
-        done: Applied = await reply
-        return done
+        return reply
 
     async def _catch_up(self) -> Writer[AnyLedger]:
         """Let everything accepted reach the ledger before it is read. Usually it has."""
@@ -173,8 +173,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     reply: Reply | None = None
 
 
-Answer = tuple[Reply, Applied | StoreError | None]
-"""What a waiter gets, or is to raise."""
+Answer = tuple[Reply, bool | Pruned | StoreError | None]
+"""What a waiter gets, or is to raise: whether its change was written; of one that forgets, what is gone."""
 
 
 class Writer(Generic[AnyLedger]):
@@ -345,7 +345,7 @@ class Writer(Generic[AnyLedger]):
             self.is_known_to_fail = False
             self._writing = False
             self._room.notify_all()
-        _deliver((job.reply, result) for job, result in zip(batch, results, strict=False) if job.reply)
+        _deliver((job.reply, _answer(job, result)) for job, result in zip(batch, results, strict=False) if job.reply)
 
     def _strike_off(self, jobs: list[Job]) -> None:
         """Entries that had no waiter wait no more. The lock is held."""
@@ -389,6 +389,12 @@ class Writer(Generic[AnyLedger]):
             return problem
         words = self.ledger.in_words(problem)
         return words or StoreError(f"an entry cannot be written: {problem!r}", place=self.ledger.place)
+
+
+def _answer(job: Job, result: Applied | StoreError) -> bool | Pruned | StoreError:
+    if isinstance(result, StoreError):
+        return result
+    return result.forgotten if job.change.prune else result is not TAKEN
 
 
 def _size(entry: Entry) -> int:
@@ -435,7 +441,7 @@ _living: set[Writer[Any]] = set()
 def _finish_at_exit() -> None:
     """Write the entries without a waiter. A process that ends in order should not lose what only a crash may lose."""
     for writer in list(_living):
-        reply: Future[Applied] = Future()
+        reply: Future[bool] = Future()
         was_told = writer.is_known_to_fail
         if writer.unwritten and writer.process == os.getpid() and writer.submit(StoreChange(), reply):
             try:

@@ -10,6 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -58,7 +59,7 @@ class Parameter(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         return validator_for({**kind, **(self.schema or {})})
 
 
-class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
     """Everything that is known of a tool before its code is loaded."""
 
     # What an id may be, and which words no tool is called by.
@@ -103,7 +104,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         """Whether a yes to it has to be one that can never be taken back. What nobody said is taken to be so."""
         return self.effect in (None, "irreversible")
 
-    @property
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """The arguments that no surface shows and no journal keeps."""
         return frozenset(p.name for p in self.parameters if p.secret)
