@@ -12,6 +12,7 @@ import re
 import textwrap
 import typing
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def members(value: type) -> Iterator[str]:
         member = inspect.getattr_static(value, name)
         if isinstance(member, (staticmethod, classmethod)):
             member = member.__func__
-        if isinstance(member, property):
+        if isinstance(member, (property, cached_property)):
             found.append(f"* `{name}`{told(member)}")
         elif inspect.isfunction(member):
             prefix = "await " if inspect.iscoroutinefunction(member) else ""

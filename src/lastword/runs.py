@@ -313,7 +313,7 @@ def signature_of(
     manifest: Manifest, preset: Preset, returns: str, *, reports: bool = False, has_rule: bool = False
 ) -> Signature:
     """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
-    needs_person = isinstance(by_keys(manifest, preset), Person)
+    needs_person = manifest.require_approval and isinstance(by_keys(manifest, preset), Person)
     return Signature(
         name=manifest.id,
         description=manifest.description,

@@ -9,7 +9,7 @@ import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call import Asked
-from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person, seal, why_void
+from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person
 from lastword.editor import Preview
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
@@ -184,7 +184,9 @@ async def test_an_approval_that_was_spent_is_asked_for_again(registry: ToolRegis
             if not self.raced:
                 self.raced = True
                 answered = self._answered(request, action, sealed)
-                assert await self.store.commit(answered, self._burned(request.session_id, call, sealed))
+                facts = {"seal": sealed.digest, "nonce": sealed.nonce}
+                burned = self.entry(request.session_id, "burned", call.id, facts, OnceKey.burn(sealed.nonce))
+                assert await self.store.commit(answered, burned)
             return await super().answer_and_start(request, action, call, tool, sealed, how, live, *use)
 
         raced = False
@@ -233,7 +235,7 @@ async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: T
     [started] = await journal.store.read(kind="started")
     assert started.once == OnceKey.start(request.call_id, 0)
     again = msgspec.structs.replace(request, nonce="another")
-    sealed = seal(again, again.allow(), person("a second person"), journal.clock())
+    sealed = again.allow().sealed(again, person("a second person"), journal.clock())
     call = Call(request.call_id, "send", canonical(CALL))
     assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person", LiveCall())
     assert len(await journal.store.read(kind="started")) == 1
@@ -247,7 +249,7 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
     original = Session(registry, id="one", approver=approver, journal=journal)
     await original.call("send", CALL)
     request = approver.requests[0]
-    sealed = seal(request, request.allow(), person("a thief"), journal.clock())
+    sealed = request.allow().sealed(request, person("a thief"), journal.clock())
     call_of = type("Call", (), {"id": request.call_id, "tool": "send", "arguments": b"{}", "origin": ""})
     assert not await journal.burn_and_start("one", call_of, send, sealed, "person", LiveCall())  # type: ignore[arg-type]
 
@@ -348,9 +350,9 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
         "author": "person",
     }
     changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})
-    sealed = seal(request, request.allow(), person("somebody"), 0.0)
-    assert why_void(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
-    assert why_void(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
+    sealed = request.allow().sealed(request, person("somebody"), 0.0)
+    assert sealed.why_void(request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
+    assert sealed.why_void(changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
 
 
 @requirement("TOOL-71")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
-from lastword.consent import MASK, Answerer, Seal, hide, keep_secrets, mask, person, why_void
+from lastword.consent import MASK, Answerer, Seal, hide, keep_secrets, mask, person
 from lastword.editor import Preview
 from lastword.testing import FixedApprover
 from lastword.tools.guard import Observation
@@ -78,7 +78,7 @@ async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
     good = Seal(request_seen.digest, request_seen.nonce, person("Ann"), 100.0)
 
     def found(seal: Seal = good, tool: str | None = request_seen.tool_digest, now: float = 100.0) -> str | None:
-        return why_void(seal, request_seen, tool_digest=tool, now=now, valid_seconds=60)
+        return seal.why_void(request_seen, tool_digest=tool, now=now, valid_seconds=60)
 
     assert found() is None
     assert found(now=160.0) is None

@@ -84,7 +84,8 @@ def test_a_record_that_the_tail_cannot_take_is_named_in_the_log(house, caplog):
     store = MemoryStore()
     server = house.server(lambda _: "Hello.", store=store)
     assert server.chat("Hi", conversation_id="broken").status == 200
-    asyncio.run(store.commit(Entry("conversation/broken", "conversation.message", "broken", 1, b'{"said":')))
+    damage = Entry("conversation/broken", "conversation.message", "broken", 1, b'{"said":')
+    asyncio.run(asyncio.wait_for(store.commit(damage), 30))
     seq = asyncio.run(store.head()).seq
     assert server.chat("Hi", conversation_id="sound").status == 200
     [record] = [record for record in caplog.records if "cannot be read" in record.getMessage()]

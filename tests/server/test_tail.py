@@ -75,11 +75,11 @@ def test_turns_and_revocations_of_another_process_are_seen(house, between):
     model = house.model(lambda body: f"I know of {len(body['messages'])}.")
     first, second = house.server(model, store=store), house.server(model, store=store)
     assert first.chat("1", conversation_id="c", token=text).status == 200
-    asyncio.run(store.commit(*noise(between)))
+    asyncio.run(asyncio.wait_for(store.commit(*noise(between)), 30))
     assert second.chat("2", conversation_id="c", token=text).status == 200
     said = first.chat("3", conversation_id="c", token=text).json["choices"][0]["message"]["content"]
     assert said == "I know of 5."
-    asyncio.run(store.commit(*noise(between)))
+    asyncio.run(asyncio.wait_for(store.commit(*noise(between)), 30))
     asyncio.run(tokens.revoke(token.id))
     assert first.chat("4", conversation_id="c", token=text).code == "invalid_token"
     assert not other.revoked
@@ -210,7 +210,7 @@ def test_a_record_that_cannot_be_read_harms_its_own_conversation_alone(house):
     for id in ("broken", "sound"):
         assert server.chat("Hi", conversation_id=id, token=ana).status == 200
     damage = Entry("conversation/broken", "conversation.message", "broken", 1, b'{"said":')
-    asyncio.run(store.commit(damage, Entry("tokens", "token.revoked", gone.id, 1, b'{"at":1}')))
+    asyncio.run(asyncio.wait_for(store.commit(damage, Entry("tokens", "token.revoked", gone.id, 1, b'{"at":1}')), 30))
     assert server.chat("Hi", conversation_id="sound", token=ana).status == 200
     assert server.chat("Hi", token=ben).code == "invalid_token"
     assert server.chat("Hi", conversation_id="broken", token=ana).code == "internal_error"

@@ -156,7 +156,9 @@ from samples import entry
 from lastword.errors import StoreError
 from lastword.store.sqlite import SqliteStore
 store = SqliteStore({str(path)!r})
-asyncio.run(store.commit(entry(1)))
+async def write():
+    await store.commit(entry(1))
+asyncio.run(write())
 if child := os.fork():
     os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 try:

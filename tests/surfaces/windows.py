@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -239,9 +239,9 @@ class House:
         """The paths of the page."""
         return self.front.page.routes()
 
-    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def do(self, work: Awaitable[Any]) -> Any:
         """Wait for something on the house's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_SECONDS)
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, None), self.loop).result(PATIENCE_SECONDS)
 
     def call(self, tool: str, **arguments: Any) -> Future[Outcome]:
         """Ask for a tool, as a model would."""

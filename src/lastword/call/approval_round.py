@@ -40,14 +40,10 @@ from lastword.consent import (
     Standing,
     UserAction,
     Waived,
-    as_counted,
     is_large,
     keep_secrets,
     outcome,
     read_answerer,
-    seal,
-    sign,
-    why_void,
 )
 from lastword.display import displayable
 from lastword.editor import ProjectProvider, changed_bytes, still_current
@@ -132,12 +128,14 @@ class ApprovalRound:
     async def ask(self, question: Question) -> Consent:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
-        live, put_to = question.live, question.live.put_to or _who_was_asked(earlier)
-        is_answered = live.put_to is not None or _has_answered(earlier)
-        if put_to is not None and (isinstance(decider, Ruled) or (isinstance(decider, Auto) and is_answered)):
-            # A rule that was loaded, or has something left again, answers no card that a person was shown. Whoever
-            # turns their preset's key means what waits as well, but not what they have answered otherwise.
-            decider = put_to
+        live = question.live
+        if isinstance(decider, (Ruled, Auto)):
+            put_to = live.put_to or _who_was_asked(earlier)
+            is_answered = live.put_to is not None or _has_answered(earlier)
+            if put_to is not None and (isinstance(decider, Ruled) or is_answered):
+                # A rule that was loaded, or has something left again, answers no card that a person was shown. Whoever
+                # turns their preset's key means what waits as well, but not what they have answered otherwise.
+                decider = put_to
         if isinstance(decider, Person):
             if not decider.is_ruled and tool.manifest.auto_approve is not False:
                 decider = await self._authority.instead_of(decider, tool, call)
@@ -248,13 +246,13 @@ class ApprovalRound:
             action, by = answer
         if isinstance(by, Seal):
             return self._accepted(question, request, decider, action, by)
-        by = sign(by, request.principal)
-        sealed = seal(request, action, by, self._journal.clock())
+        by = by.signed(request.principal)
+        sealed = action.sealed(request, by, self._journal.clock())
         granted: tuple[Entry, ...] = ()
         if action.grant is not None:
             action, granted = self._authority.granted(question.tool, request, action, by)
         if action.primary_confirmed and action.arguments is None and not granted:
-            return Consent(question, request, as_counted(action, sealed, request), sealed, is_written=False)
+            return Consent(question, request, action.as_counted(sealed, request), sealed, is_written=False)
         is_written = await self._journal.answered(request, action, sealed, *granted)
         if not is_written and granted:
             # The same terms may have been given with another answer. Then the yes to this call stands by itself.
@@ -269,7 +267,7 @@ class ApprovalRound:
         self, question: Question, request: ApprovalRequest, decider: Decider, action: UserAction, sealed: Seal
     ) -> Consent:
         """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
-        consent, by = Consent(question, request, as_counted(action, sealed, request), sealed), sealed.approver
+        consent, by = Consent(question, request, action.as_counted(sealed, request), sealed), sealed.approver
         if consent.action.agrees and by.kind != "person" and isinstance(decider, Person):
             # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
             raise consent.ask_again(f"{by} had said yes, and a person has to be asked now")
@@ -316,7 +314,7 @@ class ApprovalRound:
         if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             raise AskAgain("you changed the arguments, and this is what would happen now", given, "person")
         await self._write_asked(tool, request, question.live.stops or 0)
-        sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
+        sealed = ALLOWED.sealed(request, consent.sealed.approver, consent.sealed.answered_at)
         if not await self._journal.answered(request, ALLOWED, sealed):
             raise AskAgain("somebody else answered while you edited", given, "person")
         return Consent(msgspec.structs.replace(question, call=edited), request, ALLOWED, sealed, consent.is_written)
@@ -394,8 +392,7 @@ class ApprovalRound:
         """Why this consent may not start the call now, or None."""
         setting, request = self._setting, consent.request
         registered = setting.registry.find(request.tool)
-        found = why_void(
-            consent.sealed,
+        found = consent.sealed.why_void(
             request,
             # The same description with other code behind it is another tool.
             tool_digest=registered.digest if registered is consent.question.tool else None,

@@ -30,7 +30,6 @@ from lastword.consent import (
     answerer_of,
     outcome,
     person,
-    sign,
 )
 from lastword.display import displayable
 from lastword.errors import Detached, LastWordError, QuestionError, Tampered
@@ -220,7 +219,7 @@ class Desk:
             raise
         finally:
             del self.questions[question.id]
-        if by is None or not await write_answer(journal, question, answer, sign(by, setting.principal)):
+        if by is None or not await write_answer(journal, question, answer, by.signed(setting.principal)):
             # Somebody was faster, in another window or another process. Theirs is the answer.
             answer, by = await read_given_answer(journal, question, setting.principal)
         setting.audience.tell(QuestionAnswered(question.call_id, question.id, how(answer), by))
@@ -269,7 +268,7 @@ class Desk:
 
         async def close() -> None:
             try:
-                by = sign(CANCELLED, setting.principal)
+                by = CANCELLED.signed(setting.principal)
                 await write_answer(setting.journal, question, questions.Closed(TOOL_LEFT), by)
             except LastWordError as problem:
                 log.warning("call %s: its question could not be closed: %s", question.call_id, problem)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         named,
         person,
         read_answerer,
-        sign,
         until_words,
     )
     from lastword.consent.approval import (
@@ -37,14 +36,11 @@ if TYPE_CHECKING:
         Approver,
         AskingSession,
         Author,
-        as_counted,
         hide,
         is_large,
         keep_secrets,
         mask,
-        seal,
         unhidden,
-        why_void,
     )
     from lastword.consent.call import (
         ACTING,

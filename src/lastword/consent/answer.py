@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,6 +18,9 @@ from msgspec import UNSET, UnsetType
 from lastword import values
 from lastword.display import displayable
 from lastword.errors import LastWordError, SessionError
+
+if TYPE_CHECKING:
+    from lastword.tools import Manifest
 
 Standing = Literal["person", "preset", "waiver", "line", "rule", "grant", "client", "below", "unknown"]
 """What answered: a person; a preset with both keys; a tool's own waiver; a line of a plan; a rule; a grant; a client's
@@ -50,6 +53,12 @@ class Answerer(msgspec.Struct, frozen=True):
     def whose(self) -> str:
         """The principal; empty where nobody was named."""
         return self.principal or ""
+
+    def signed(self, principal: str) -> Answerer:
+        """The same, saying as whom they answered, unless they did already. One person alone says nothing."""
+        if not principal or self.whose or self.kind != "person":
+            return self
+        return msgspec.structs.replace(self, principal=principal)
 
     def __str__(self) -> str:
         """For a sentence: allowed by …"""
@@ -143,7 +152,7 @@ class People(msgspec.Struct, frozen=True):
 
     def signed(self, by: Answerer, whose: str, place: str) -> Answerer:
         """Whoever answers here, with the principal they answer as. Refused when the card is not theirs to answer."""
-        signed = sign(by, self.me)
+        signed = by.signed(self.me)
         if not self.may_answer(signed.whose, whose):
             raise SessionError(
                 "this question is another person's to answer",
@@ -151,13 +160,6 @@ class People(msgspec.Struct, frozen=True):
                 hint="who may answer for whom is said in lastword.toml, under [people.answer]",
             )
         return signed
-
-
-def sign(by: Answerer, principal: str) -> Answerer:
-    """An answerer who says as whom they answered, unless they did already. One person alone says nothing."""
-    if not principal or by.whose or by.kind != "person":
-        return by
-    return msgspec.structs.replace(by, principal=principal)
 
 
 Scope = Literal["run", "session", "until"]
@@ -230,6 +232,19 @@ def _until(until: float) -> str:
     return f"until midnight, the end of {day.day} {day:%B}"
 
 
+class Sealable(Protocol):
+    """What an answer is bound to: a request (approval.py), by what counts of it then."""
+
+    @property
+    def digest(self) -> str: ...
+    @property
+    def nonce(self) -> str: ...
+    @property
+    def tool_digest(self) -> str: ...
+    @property
+    def manifest(self) -> Manifest: ...
+
+
 class UserAction(msgspec.Struct, frozen=True):
     """What a person did with a card."""
 
@@ -278,6 +293,17 @@ class UserAction(msgspec.Struct, frozen=True):
         """Whether this is a yes, by either button."""
         return self.primary_confirmed or self.acts is not None
 
+    def sealed(self, request: Sealable, by: Answerer, at: float) -> Seal:
+        """Bind it to the request it answers; an action for another request stays bound to that one."""
+        return Seal(self.answers or request.digest, request.nonce, by, at)
+
+    def as_counted(self, sealed: Seal, request: Sealable) -> UserAction:
+        """As it counts: the second button is a yes of a person, to this very card, where the tool says so."""
+        if self.acts is None:
+            return self
+        is_meant = sealed.approver.kind == "person" and self.answers == sealed.request == request.digest
+        return self if request.manifest.secondary_acts and is_meant else msgspec.structs.replace(self, acts=None)
+
 
 ALLOWED = UserAction(True, False)
 DENIED = UserAction(False, True)
@@ -298,3 +324,15 @@ class Seal(msgspec.Struct, frozen=True):
     def digest(self) -> str:
         """What the journal keeps as the proof of consent."""
         return values.digest(msgspec.json.encode((self.request, self.nonce, self.approver, self.answered_at)))
+
+    def why_void(self, request: Sealable, *, tool_digest: str | None, now: float, valid_seconds: float) -> str | None:
+        """Why this seal may not start this request's call now, or None."""
+        if self.request != request.digest or self.nonce != request.nonce:
+            return "the answer was given to another request"
+        if tool_digest != request.tool_digest:
+            return "the tool changed while the question waited"
+        if now < self.answered_at:
+            return "the answer is from the future: a clock was set back"
+        if now - self.answered_at > valid_seconds:
+            return f"the answer is older than {valid_seconds:g} seconds"
+        return None

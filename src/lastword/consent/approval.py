@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.consent.answer import Answerer, GrantTerms, Seal, UserAction
+from lastword.consent.answer import GrantTerms, UserAction
 from lastword.editor import Preview
 from lastword.tools import Manifest, Parameter, ToolKey
 from lastword.tools.guard import Observation
@@ -326,34 +326,6 @@ _encode = msgspec.json.Encoder().encode
 
 Approver = Callable[[ApprovalRequest], Awaitable[UserAction] | UserAction]
 """Whoever is asked: an async function, or a plain one, which then runs in a thread."""
-
-
-def seal(request: ApprovalRequest, action: UserAction, approver: Answerer, answered_at: float) -> Seal:
-    """Bind an action to the request it answers; an action for another request stays bound to that one."""
-    return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
-
-
-def as_counted(action: UserAction, sealed: Seal, request: ApprovalRequest) -> UserAction:
-    """An action as it counts: the second button is a yes of a person, to this very card, where the tool says so."""
-    if action.acts is None:
-        return action
-    is_meant = sealed.approver.kind == "person" and action.answers == sealed.request == request.digest
-    return action if request.manifest.secondary_acts and is_meant else msgspec.structs.replace(action, acts=None)
-
-
-def why_void(
-    sealed: Seal, request: ApprovalRequest, *, tool_digest: str | None, now: float, valid_seconds: float
-) -> str | None:
-    """Why this seal may not start this request's call now, or None."""
-    if sealed.request != request.digest or sealed.nonce != request.nonce:
-        return "the answer was given to another request"
-    if tool_digest != request.tool_digest:
-        return "the tool changed while the question waited"
-    if now < sealed.answered_at:
-        return "the answer is from the future: a clock was set back"
-    if now - sealed.answered_at > valid_seconds:
-        return f"the answer is older than {valid_seconds:g} seconds"
-    return None
 
 
 MASK = "••••••"

@@ -13,9 +13,10 @@ process is gone, is in doubt; nothing here ever starts it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -42,7 +43,7 @@ from lastword.consent import (
     named,
 )
 from lastword.errors import SessionError, Tampered
-from lastword.journal.queue import OwnName, asker_of, does_live, held, waiting_cards
+from lastword.journal.queue import OwnName, does_live, waiting_cards, waits_elsewhere
 from lastword.journal.records import (
     ASKED,
     SESSION_KINDS,
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from lastword.tools import Tool
 
 _encode = msgspec.json.Encoder().encode
+_OF_AN_ACTION = attrgetter("primary_confirmed", "secondary_confirmed", "reason", "arguments")
+_OF_AN_END = attrgetter(*FinishedFacts.__struct_fields__)
 Clock = Callable[[], float]
 
 
@@ -101,7 +104,7 @@ class Journal:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
         return self.store.commit(*more, self._answered(request, action, sealed))
 
-    async def burn_and_start(
+    def burn_and_start(
         self,
         session_id: str,
         call: Call,
@@ -111,16 +114,12 @@ class Journal:
         live: LiveCall,
         use: NotAsked = ASKED,
         *answered: Entry,
-    ) -> bool:
+    ) -> Awaitable[bool]:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
-        burned = {"seal": sealed.digest, "nonce": sealed.nonce}
-        entries = (
-            *use.uses,
-            *answered,
-            self.entry(session_id, "burned", call.id, burned, OnceKey.burn(sealed.nonce)),
-            *self._begun(session_id, call, tool, approval, use.why),
-        )
-        return await self._start(call.id, live, entries)
+        facts = {"seal": sealed.digest, "nonce": sealed.nonce}
+        burned = self.entry(session_id, "burned", call.id, facts, OnceKey.burn(sealed.nonce))
+        begun = self._begun(session_id, call, tool, approval, use.why)
+        return self._start(call.id, live, (*use.uses, *answered, burned, *begun))
 
     def answer_and_start(
         self,
@@ -145,16 +144,10 @@ class Journal:
             started = self._started(session_id, call, tool, life.started["approval"])
             return await self._start(call.id, live, (noted, started))
 
-    async def _start(self, call_id: str, live: LiveCall, entries: tuple[Entry, ...]) -> bool:
+    def _start(self, call_id: str, live: LiveCall, entries: tuple[Entry, ...]) -> Awaitable[bool]:
         """Mark a call as started. It counts as running for as long as its phase says so."""
         self._started_here[call_id] = ref(live)
-        spent = False
-        try:
-            spent = await self.store.commit(*entries)
-        finally:
-            if not spent:
-                self._started_here.pop(call_id, None)
-        return spent
+        return self.store.commit(*entries)
 
     def is_running(self, life: Life) -> bool:
         """Whether a call that was started and has no end is being carried out right now, here or in another process."""
@@ -171,10 +164,18 @@ class Journal:
 
     def holding(self, what: str, name: str) -> AbstractContextManager[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
-        refusal = SessionError(
-            f"this {what} is being carried out by another program", place=name, hint="lastword show says how it stands"
-        )
-        return held(self.store, f"{what}:{name}", refusal)
+        taken = f"this {what} is being carried out by another program"
+        return self._holding(f"{what}:{name}", taken, name, "lastword show says how it stands")
+
+    @contextmanager
+    def _holding(self, held: str, taken: str, place: str, hint: str) -> Iterator[None]:
+        release = self.store.hold(held)
+        if release is None:
+            raise SessionError(taken, place=place, hint=hint)
+        try:
+            yield
+        finally:
+            release()
 
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
@@ -187,10 +188,8 @@ class Journal:
         process = "" if life.started is None else life.started["process"]
         if not self._is_of_another(process):
             return nullcontext()
-        refusal = SessionError(
-            "this call is still running", place=life.call_id, hint="wait for it, or cancel it where it runs"
-        )
-        return held(self.store, f"process:{process}", refusal)
+        hint = "wait for it, or cancel it where it runs"
+        return self._holding(f"process:{process}", "this call is still running", life.call_id, hint)
 
     def finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it, and what it gave together with it."""
@@ -311,12 +310,8 @@ class Journal:
 
     async def is_used_elsewhere(self, session_id: str) -> bool:
         """Whether another program that lives waits for an answer or carries out a call in this session."""
-        for record in await self.store.current("asked", stream=session_id):
-            facts = data_of(record)
-            if facts and self._is_of_another(facts.get("process") or ""):
-                key = OnceKey.answer(facts["nonce"])
-                if await self.store.taken(key) is None and await asker_of(self.store, facts) == "waits":
-                    return True
+        if await waits_elsewhere(self.store, session_id, self._own_name.current):
+            return True
         for record in await self.store.current("burned", stream=session_id):
             life = await self.life(record.subject)
             if life.started is not None and self._is_of_another(life.started["process"]) and self.is_running(life):
@@ -408,18 +403,8 @@ class Journal:
         return self._answer(request.session_id, request.call_id, action, sealed)
 
     def _answer(self, session_id: str, call_id: str, action: UserAction, sealed: Seal) -> Entry:
-        facts = AnsweredFacts(
-            action.primary_confirmed,
-            action.secondary_confirmed,
-            action.reason,
-            action.arguments,
-            sealed.request,
-            sealed.approver,
-            sealed.answered_at,
-            True if action.rest else UNSET,
-            action.acts,
-            action.grant,
-        )
+        given, rest = (sealed.request, sealed.approver, sealed.answered_at), True if action.rest else UNSET
+        facts = AnsweredFacts(*_OF_AN_ACTION(action), *given, rest, action.acts, action.grant)
         return self.entry(session_id, "answered", call_id, facts, OnceKey.answer(sealed.nonce))
 
     def _begun(self, session_id: str, call: Call, tool: Tool, approval: str, why: str) -> tuple[Entry, ...]:
@@ -451,16 +436,8 @@ class Journal:
         return self.entry(session_id, "settled", call_id, {"why": why}, once=OnceKey.start(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Entry:
-        facts = FinishedFacts(
-            outcome.tool,
-            outcome.kind,
-            outcome.message,
-            outcome.value,
-            outcome.gave_value,
-            outcome.approval,
-            outcome.content,
-        )
-        return Entry(session_id, "finished", outcome.call_id, self._now(), _encode(facts), contents=contents)
+        facts = _encode(FinishedFacts(*_OF_AN_END(outcome)))
+        return Entry(session_id, "finished", outcome.call_id, self._now(), facts, contents=contents)
 
     def entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         """Something to write down now, in one commit with something else."""

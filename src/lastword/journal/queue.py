@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from lastword import values
-from lastword.errors import SessionError, Tampered
+from lastword.errors import Tampered
 from lastword.journal.records import OnceKey, data_of
 from lastword.tools.guard import host_name
 
@@ -122,6 +122,17 @@ async def waiting_cards(store: Store, people: People | None) -> tuple[list[dict[
     return [facts | {"asker": await asker_of(store, facts, lives)} for facts in whole], damaged
 
 
+async def waits_elsewhere(store: Store, session_id: str, own: str) -> bool:
+    """Whether another program than the one of this name waits for an answer in this session."""
+    for record in await store.current("asked", stream=session_id):
+        facts = data_of(record)
+        if not facts or facts.get("process") in ("", None, own):
+            continue
+        if await store.taken(OnceKey.answer(facts["nonce"])) is None and await asker_of(store, facts) == "waits":
+            return True
+    return False
+
+
 class OwnName:
     """The name of this process in the records of what it asked and started, and the names that it holds besides."""
 
@@ -147,15 +158,3 @@ class OwnName:
         for release in self._let_go:
             release()
         self.current, self._let_go = "", []
-
-
-@contextmanager
-def held(store: Store, name: str, refusal: SessionError) -> Iterator[None]:
-    """Hold a name for as long as this lasts. Refused when a program that lives holds it."""
-    release = store.hold(name)
-    if release is None:
-        raise refusal
-    try:
-        yield
-    finally:
-        release()

@@ -28,7 +28,6 @@ from lastword.consent import (
     holding_words,
     named,
     read_answerer,
-    sign,
 )
 from lastword.display import visible
 from lastword.errors import SessionError
@@ -164,7 +163,7 @@ def granted_entry(journal: Journal, grant: Grant) -> Entry:
 
 async def answer_elsewhere(journal: Journal, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
     """Answer a card of another program with a grant. False when it does not wait any more."""
-    terms, who = action.grant, sign(named(by), journal.people.me)
+    terms, who = action.grant, named(by).signed(journal.people.me)
     if terms is None:
         return await journal.answer(facts, action, who)
     request = ApprovalRequest.from_facts(facts)
@@ -339,7 +338,7 @@ async def revoke(journal: Journal, grant_id: str, by: Answerer) -> bool:
     is_theirs = grant is not None and not journal.people.sees(grant.by.whose)
     if is_theirs or await journal.store.taken(f"granted:{grant_id}") is None:
         raise SessionError("there is no such grant", place=grant_id, hint="lastword grants lists them")
-    return await _end(journal, grant_id, sign(by, journal.people.me))
+    return await _end(journal, grant_id, by.signed(journal.people.me))
 
 
 async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> bool:

@@ -128,7 +128,7 @@ class DurableStore(Store, Generic[AnyLedger]):
         await self._change(StoreChange(adopted=adopted))
 
     def _change(self, change: StoreChange) -> asyncio.Future[Any]:
-        """Have the writer make a change. What it answers is awaited without a step in between: each call waits here."""
+        """Have the writer make a change. Its answer is awaited without a step in between: each call waits here."""
         reply = asyncio.get_running_loop().create_future()
         while not self._living_writer().submit(change, reply):
             pass
@@ -345,7 +345,7 @@ class Writer(Generic[AnyLedger]):
             self.is_known_to_fail = False
             self._writing = False
             self._room.notify_all()
-        _deliver((job.reply, _answer(job, result)) for job, result in zip(batch, results, strict=False) if job.reply)
+        _deliver((job.reply, job.change.told(result)) for job, result in zip(batch, results, strict=False) if job.reply)
 
     def _strike_off(self, jobs: list[Job]) -> None:
         """Entries that had no waiter wait no more. The lock is held."""
@@ -389,12 +389,6 @@ class Writer(Generic[AnyLedger]):
             return problem
         words = self.ledger.in_words(problem)
         return words or StoreError(f"an entry cannot be written: {problem!r}", place=self.ledger.place)
-
-
-def _answer(job: Job, result: Applied | StoreError) -> bool | Pruned | StoreError:
-    if isinstance(result, StoreError):
-        return result
-    return result.forgotten if job.change.prune else result is not TAKEN
 
 
 def _size(entry: Entry) -> int:

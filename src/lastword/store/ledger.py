@@ -58,6 +58,10 @@ class StoreChange(msgspec.Struct, frozen=True, gc=False):
     def is_irrevocable(self) -> bool:
         return any(entry.irrevocable for entry in self.entries)
 
+    def told(self, done: Applied | StoreError) -> bool | Pruned | StoreError:
+        """What its waiter hears: whether it was written; of one that forgets, what is gone."""
+        return done if isinstance(done, StoreError) else done.forgotten if self.prune else done is not TAKEN
+
     @property
     def is_empty(self) -> bool:
         return not self.entries and not self.prune and self.accept is None and self.adopted is None
