@@ -1,4 +1,4 @@
-"""kill -9, a hundred times: what was done is told once, what was not known is said to be unknown."""
+"""kill -9, at every moment: what was done is told once, what was not known is said to be unknown."""
 
 import json
 import subprocess
@@ -18,31 +18,34 @@ DURING_EXECUTION = (7, 8)
 BETWEEN = (9, 10, 11, 12)
 """The outcome is written down, and the server has not taken it."""
 AFTER_DELIVERY = (13, 14, 15)
-# Every moment twice, and those that the promise is about so often that it is a hundred in all.
-ROUNDS = [*BEFORE_EXECUTION, *DURING_EXECUTION, *AFTER_DELIVERY] * 2 + [*BETWEEN] * 19
+# Every moment, and those that the promise is about more often; in the long test so often that it is a hundred in all.
+ELSEWHERE = (*BEFORE_EXECUTION, *DURING_EXECUTION, *AFTER_DELIVERY)
+ROUNDS = [*ELSEWHERE, *BETWEEN, *BETWEEN]
+HUNDRED = [*ELSEWHERE, *ELSEWHERE, *BETWEEN * 19]
 
 
 # What a killed process has written stays written, so a disk in memory will do; power cuts are tried in tests/store.
 MEMORY = Path("/dev/shm")
 
 
-@pytest.fixture(scope="module")
-def rounds() -> list[dict[str, Any]]:
+@pytest.fixture(scope="module", params=[ROUNDS, pytest.param(HUNDRED, marks=pytest.mark.long)], ids=len)
+def rounds(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         done = subprocess.run(
-            [sys.executable, str(HERE / "killed_satellite.py"), folder, ",".join(map(str, ROUNDS))],
+            [sys.executable, str(HERE / "killed_satellite.py"), folder, ",".join(map(str, request.param))],
             capture_output=True,
             text=True,
             timeout=300,
         )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["when"] for each in found] == request.param
+    return found
 
 
 @requirement("API-42")
-def test_a_hundred_killed_satellites_deliver_each_result_once(rounds: list[dict[str, Any]]):
+def test_killed_satellites_deliver_each_result_once(rounds: list[dict[str, Any]]):
     """Killed between execution and delivery or anywhere else, the conversation holds one result and ends in words."""
-    assert len(rounds) == 100
     assert all(found["killed"] for found in rounds)
     for found in rounds:
         roles = [role for role, _ in found["said"]]
@@ -55,7 +58,6 @@ def test_a_hundred_killed_satellites_deliver_each_result_once(rounds: list[dict[
 def test_what_was_done_before_the_kill_is_told_and_not_done_again(rounds: list[dict[str, Any]]):
     """The recorded outcome goes to the model; the payment stands once."""
     between = [found for found in rounds if found["when"] in BETWEEN]
-    assert len(between) == 76
     for found in between:
         assert (found["paid_when_killed"], found["paid"]) == (1, 1), found
         assert found["outcomes"] == ["succeeded"], found

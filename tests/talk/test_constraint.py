@@ -1,5 +1,6 @@
 """What a model can be held to: a text or one valid request, and nothing between the two."""
 
+import functools
 import json
 from random import Random
 from typing import Any
@@ -46,12 +47,27 @@ def grammar(registry: ToolRegistry) -> str:
     return tool_request_grammar(registry)
 
 
+@functools.cache
+def interpreter(grammar: str) -> Any:
+    """What a GBNF interpreter that is not ours makes of a grammar: far slower to make than to ask."""
+    return GBNF(grammar).__graph__
+
+
 def admits(grammar: str, text: str) -> bool:
-    """Whether a GBNF interpreter that is not ours takes the whole text."""
+    """Whether it takes the whole text."""
     try:
-        return any(isinstance(rule, RuleEnd) for rule in GBNF(grammar, text))
+        return any(isinstance(pointer.rule, RuleEnd) for pointer in interpreter(grammar).add(text))
     except InputParseError:
         return False
+    finally:
+        interpreter(grammar).previous_code_points.clear()
+
+
+def held(registry: ToolRegistry, protocol: Any) -> str:
+    """The grammar for a session with these tools."""
+    form = constraint(Session(registry), protocol)
+    assert form is not None
+    return str(form["grammar"])
 
 
 def asking(name: str, **arguments: Any) -> str:
@@ -105,17 +121,15 @@ TEXTS = [
 
 
 @requirement("API-61")
-@pytest.mark.parametrize("text", VALID + TEXTS)
-def test_the_grammar_admits_valid_requests_and_texts(grammar: str, text: str) -> None:
-    """A model that is held to it must still be able to say everything that is right."""
-    assert admits(grammar, text)
-
-
-@requirement("API-61")
-@pytest.mark.parametrize("text", INVALID + NEARLY)
-def test_the_grammar_refuses_what_would_be_refused_later(grammar: str, text: str) -> None:
-    """A request that cannot be carried out, and a text that is nearly one, are never written in the first place."""
-    assert not admits(grammar, text)
+@pytest.mark.parametrize(
+    ("texts", "is_admitted"), [(VALID + TEXTS, True), (INVALID + NEARLY, False)], ids=["right", "wrong"]
+)
+def test_the_grammar_admits_what_is_right_and_refuses_what_would_be_refused_later(
+    grammar: str, texts: list[str], is_admitted: bool
+) -> None:
+    """A model that is held to it can still say everything that is right, and never writes a request that cannot be
+    carried out, or a text that is nearly one."""
+    assert [text for text in texts if admits(grammar, text) is not is_admitted] == []
 
 
 @requirement("API-61")
@@ -142,14 +156,13 @@ def test_whatever_the_grammar_admits_is_a_valid_request_or_plain_text(registry: 
 @pytest.mark.parametrize("protocol", ["json", "script"])
 def test_a_model_that_is_held_to_a_form_cannot_write_white_space_for_ever(registry: ToolRegistry, protocol) -> None:
     """A small model that may write one more blank writes blanks until it is cut off, before, inside and after."""
-    form = constraint(Session(registry), protocol)
-    assert form is not None
-    assert Grammar(form["grammar"]).endless_blanks() == []
+    grammar = held(registry, protocol)
+    assert Grammar(grammar).endless_blanks() == []
     for endless in (" " * 200, "\n" * 200, "Sure." + " \n" * 200, "too" + " " * 200):
         with pytest.raises(InputParseError):
-            GBNF(form["grammar"], endless)
+            interpreter(grammar).add(endless)
     for text in ("Two columns:          here\n\n\n    and here.\n", "tool \ttool", "\n\nYes."):
-        assert admits(form["grammar"], text), text
+        assert admits(grammar, text), text
 
 
 @requirement("API-61")
@@ -186,13 +199,12 @@ def test_shapes_of_two_tools_with_the_same_name_stay_apart() -> None:
 @requirement("API-61")
 def test_in_scripts_a_text_stays_a_text_and_a_script_a_script(registry: ToolRegistry) -> None:
     """Held to scripts alone, a model could not greet; held to anything, it could write half a script."""
-    form = constraint(Session(registry), "script")
-    assert form is not None
+    scripts = held(registry, "script")
     for text in (*TEXTS, 'CALL set_light { room: "hall", on: true }', "LET x = 1\nPRINT(x)"):
-        assert admits(form["grammar"], text), text
+        assert admits(scripts, text), text
     for text in ("CALL set_lamp {}", "CALL set_light", "LET x =", "```\nPRINT(1)\n```", VALID[0], f"Sure! {VALID[0]}"):
-        assert not admits(form["grammar"], text), text
-    rules = Grammar(form["grammar"])
+        assert not admits(scripts, text), text
+    rules = Grammar(scripts)
     kinds = set()
     for seed in range(300):
         text = rules.derive(Random(seed), 60)
@@ -205,13 +217,12 @@ def test_in_scripts_a_text_stays_a_text_and_a_script_a_script(registry: ToolRegi
 @requirement("API-61")
 def test_a_script_begins_with_what_can_lead_to_a_call_and_a_text_with_no_let(registry: ToolRegistry) -> None:
     """A small model took SET for a switch and GET for a question, and wrote "Let" for LET; none did anything."""
-    form = constraint(Session(registry), "script")
-    assert form is not None
+    scripts = held(registry, "script")
     light = 'CALL set_light { room: "hall", on: true }'
     begins = (light, f"TRY {light}", f"LET done = {light}", f"// Light.\n{light}", f"{light}\n{light}\nPRINT(1)")
     words = ("Lemons are yellow.", "Le Havre", "L", "Lights are on.", "lots of them", "leave it", "l'été", "Ltd.", "lt")
     for text in (*begins, f"IF true THEN\n{light}\nEND", f"FOR x IN [1] DO\n{light}\nEND", *words):
-        assert admits(form["grammar"], text), text
+        assert admits(scripts, text), text
     for text in (
         'SET light = "on"',
         'GET(light, "hall", false)',
@@ -220,7 +231,7 @@ def test_a_script_begins_with_what_can_lead_to_a_call_and_a_text_with_no_let(reg
         f"Let done = {light}",
         "let x = 1",
     ):
-        assert not admits(form["grammar"], text), text
+        assert not admits(scripts, text), text
 
 
 @requirement("API-61")
