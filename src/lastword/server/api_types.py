@@ -217,6 +217,20 @@ class ChatResponse(Extras, frozen=True, kw_only=True):
     usage: dict[str, Any] | None = None
 
 
+class PendingRequest(msgspec.Struct, frozen=True):
+    """A request that waits for its result. The digest is None when the model's arguments could not be read."""
+
+    id: str
+    name: str
+    digest: str | None
+    native: bool
+    created: int
+
+    def shown(self) -> PendingOut:
+        """As a client sees it."""
+        return PendingOut(self.id, self.name, self.digest, seconds(self.created))
+
+
 class PendingOut(msgspec.Struct, frozen=True):
     """A request that waits for its result."""
 
@@ -320,6 +334,15 @@ def text_of(content: str | list[TextPart] | None) -> str:
     if content is None:
         return ""
     return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
+KNOWN_KEYS = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio", "name"})
+
+
+def kept_keys(message: dict[str, Any]) -> dict[str, Any] | None:
+    """What a message has besides what we know: some servers want it back with the results of its calls."""
+    kept = {key: value for key, value in message.items() if key not in KNOWN_KEYS and value is not None}
+    return kept or None
 
 
 def seconds(at: int) -> int:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword.server.api_types import Refusal, ToolProtocol
-from lastword.server.reply import kept_keys, watches
+from lastword.server.api_types import Refusal, kept_keys
+
+if TYPE_CHECKING:
+    from lastword.server.reply import Watch
 
 _CALL_KEYS = frozenset({"id", "type", "function", "index"})
 # What a call costs by being there, in characters: a million empty ones are long as well.
@@ -164,7 +166,8 @@ def _text(value: Any) -> str:
 class StreamedReply:
     """A model's message while it comes, whatever the form is in which it goes out again."""
 
-    def __init__(self, protocol: ToolProtocol, max_bytes: int) -> None:
+    def __init__(self, watching: list[Watch], max_bytes: int) -> None:
+        """`watching`: what has to give up on the message before its text may be shown."""
         self.head: dict[str, Any] = {}
         self.held: list[str] = []
         """Text that nobody has seen, because it may still be a request."""
@@ -173,7 +176,7 @@ class StreamedReply:
         self.message: dict[str, Any] = {}
         """The whole of it, once it is finished."""
         self._max_bytes = max_bytes
-        self._watching = watches(protocol)
+        self._watching = watching
         self._text: list[str] = []
         self._size = 0
         self._calls = CallsInPieces()

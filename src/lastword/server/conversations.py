@@ -16,17 +16,19 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from lastword.errors import MayNotForget
-from lastword.server.api_types import UNNAMED, Refusal
+from lastword.server.api_types import UNNAMED, PendingRequest, Refusal
 from lastword.server.history import Chains, ChatMessage, HistoryLine
-from lastword.server.reply import PendingRequest
 from lastword.server.store_follower import StoreFollower
 from lastword.store import Entry, Record, Store
 from lastword.values import canonical
+
+if TYPE_CHECKING:
+    from lastword.server.auth import Caller
 
 STREAM = "conversation/"
 
@@ -142,6 +144,14 @@ class Conversations:
         conversation = await self._caught_up(id)
         return None if conversation.owner is None or conversation.deleted else conversation
 
+    async def visible(self, id: str, caller: Caller, *, to_change: bool) -> Conversation:
+        """The conversation, for one who may look at it or change it. Whoever may not is told that there is none."""
+        conversation = await self.find(id)
+        others = caller.may("admin") if to_change else caller.sees_all()
+        if conversation is None or not (others or conversation.owner == caller.id):
+            raise _not_found()
+        return conversation
+
     async def begin(self, id: str, owner: str) -> Conversation:
         """The conversation for a new turn of its owner; a fresh one when the id is unknown."""
         conversation = await self._caught_up(id)
@@ -149,7 +159,7 @@ class Conversations:
             fact = "this conversation was deleted"
             raise Refusal(404, "conversation_deleted", fact, param="conversation_id", hint="use a new id")
         if conversation.owner not in (None, owner):
-            raise not_found()
+            raise _not_found()
         if conversation.id not in self._folded:
             self._keep(conversation)
         return conversation
@@ -333,7 +343,7 @@ class Running:
         self._running.discard(self._id)
 
 
-def not_found() -> Refusal:
+def _not_found() -> Refusal:
     """Also for what belongs to somebody else: that it exists is not for this caller to know."""
     return Refusal(404, "conversation_not_found", "there is no such conversation", param="conversation_id")
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from starlette.types import Receive, Send
@@ -18,15 +17,15 @@ from starlette.types import Receive, Send
 from lastword.errors import did_you_mean
 from lastword.server import api_types as api
 from lastword.server.api_types import Health, Model, Refusal, seconds
-from lastword.server.conversations import not_found
-from lastword.server.middleware import Body, CancelledWhenGone, EventStream, read_body, send_body
+from lastword.server.middleware import Body, CancelledWhenGone, EventStream, error_event, read_body, send_body
 from lastword.server.responses_form import ResponseId, ResponseOut, ResponsesRequest
-from lastword.server.responses_turn import KeptTurn, ResponseEvents, read_request, whole
-from lastword.server.turns import CONFIGURED, events
+from lastword.server.responses_turn import AskedResponse, KeptTurn
+from lastword.server.turns import CONFIGURED
+from lastword.wire import write_event
 
 if TYPE_CHECKING:
     from lastword.server.auth import Caller, Scope, Tokens
-    from lastword.server.conversations import Conversation, Conversations
+    from lastword.server.conversations import Conversations
     from lastword.server.metrics import Metrics
     from lastword.server.middleware import Stopping
     from lastword.server.model_server import Upstream
@@ -38,6 +37,9 @@ if TYPE_CHECKING:
 # A page of conversations, or of a conversation's messages.
 PAGE = 100
 MAX_PAGE = 1000
+DONE = write_event(b"[DONE]")
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ async def chat(parts: Parts, incoming: Incoming) -> None:
     """One turn, in the form of chat completions."""
 
     async def read(body: bytes) -> AskedTurn:
-        return AskedTurn(parts.turns.read(body), lambda _, answer: answer, events)
+        return AskedChat(parts.turns.read(body))
 
     await _carry_out(parts, incoming, read)
 
@@ -158,21 +160,51 @@ async def create_response(parts: Parts, incoming: Incoming) -> None:
     """One turn, in the form of responses."""
 
     async def read(body: bytes) -> AskedTurn:
-        request, parsed = await read_request(body, parts.turns, parts.conversations, incoming.caller)
-        written = ResponseEvents(request)
-        return AskedTurn(parsed, partial(whole, request), written.write, written.broken)
+        return await AskedResponse.read(body, parts.turns, parts.conversations, incoming.caller)
 
     await _carry_out(parts, incoming, read)
 
 
-@dataclass(slots=True)
-class AskedTurn:
-    """A turn that somebody asks for, and the form in which they want its answer."""
+class AskedTurn(Protocol):
+    """A turn that somebody asks for, in the form in which they want its answer."""
 
     parsed: ParsedRequest
-    whole: Callable[[OpenTurn, dict[str, Any]], Any]
-    stream: Callable[[OpenTurn, AsyncGenerator[dict[str, Any]]], AsyncGenerator[bytes]]
-    broken: Callable[[Refusal], bytes] | None = None
+
+    def whole(self, turn: OpenTurn, body: dict[str, Any], extras: api.Extras) -> Any:
+        """The whole answer: that of the model's server, and our fields."""
+
+    def stream(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+        """The answer as events, from the chunks of the model's server."""
+
+    def broken(self, refusal: Refusal) -> bytes:
+        """What a client is told when the stream breaks off in the middle."""
+
+
+class AskedChat:
+    """In the form of chat completions."""
+
+    def __init__(self, parsed: ParsedRequest) -> None:
+        self.parsed = parsed
+        self.broken = error_event
+
+    def whole(self, turn: OpenTurn, body: dict[str, Any], extras: api.Extras) -> dict[str, Any]:
+        return {**body, **msgspec.to_builtins(extras)}
+
+    async def stream(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+        reply = turn.streamed()
+        async for chunk in chunks:
+            choice = reply.take(chunk)
+            if choice is not None:
+                yield write_event(_encode({**reply.head, "choices": [choice]}))
+
+        extras = msgspec.to_builtins(await turn.finish(reply.finish(), reply.usage))
+        delta = {"content": "".join(reply.held)} if reply.held else {}
+        choice = {"index": 0, "delta": delta, "finish_reason": reply.finish_reason}
+        yield write_event(_encode({**reply.head, "choices": [choice], **extras}))
+        options = turn.request.stream_options
+        if options is not None and options.include_usage and reply.usage is not None:
+            yield write_event(_encode({**reply.head, "choices": [], "usage": reply.usage, **extras}))
+        yield DONE
 
 
 async def _carry_out(parts: Parts, incoming: Incoming, read: Callable[[bytes], Awaitable[AskedTurn]]) -> None:
@@ -189,7 +221,7 @@ async def _carry_out(parts: Parts, incoming: Incoming, read: Callable[[bytes], A
     if answer is None:
         await stream.end()
     else:
-        await send_body(incoming.send, 200, Body(msgspec.json.encode(asked.whole(turn, answer))))
+        await send_body(incoming.send, 200, Body(msgspec.json.encode(asked.whole(turn, *answer))))
 
 
 async def _stream(parts: Parts, asked: AskedTurn, turn: OpenTurn, stream: EventStream) -> None:
@@ -246,7 +278,7 @@ async def list_conversations(parts: Parts, incoming: Incoming) -> api.Conversati
 )
 async def show_conversation(parts: Parts, incoming: Incoming) -> api.ConversationOut:
     """The newest messages of a conversation, and what is pending in it."""
-    conversation = await _visible(parts, incoming, to_change=False)
+    conversation = await parts.conversations.visible(incoming.path["id"], incoming.caller, to_change=False)
     limit = incoming.number("limit", PAGE, 1, MAX_PAGE)
     lines = conversation.lines[-limit:]
     return api.ConversationOut(
@@ -266,10 +298,7 @@ async def show_conversation(parts: Parts, incoming: Incoming) -> api.Conversatio
             for line in lines
         ],
         has_more=len(lines) < len(conversation.lines),
-        pending=[
-            api.PendingOut(entry.id, entry.name, entry.digest, seconds(entry.created))
-            for entry in conversation.pending.values()
-        ],
+        pending=[entry.shown() for entry in conversation.pending.values()],
     )
 
 
@@ -284,7 +313,7 @@ async def show_conversation(parts: Parts, incoming: Incoming) -> api.Conversatio
 )
 async def rewind_conversation(parts: Parts, incoming: Incoming) -> api.Rewound:
     """Leave out the turns after a certain one. They stay remembered, as everything that happened does."""
-    conversation = await _visible(parts, incoming, to_change=True)
+    conversation = await parts.conversations.visible(incoming.path["id"], incoming.caller, to_change=True)
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
     try:
         asked = msgspec.json.decode(body, type=api.RewindRequest)
@@ -306,18 +335,9 @@ async def rewind_conversation(parts: Parts, incoming: Incoming) -> api.Rewound:
 )
 async def delete_conversation(parts: Parts, incoming: Incoming) -> api.Deleted:
     """Forget what was said. The id stays used."""
-    conversation = await _visible(parts, incoming, to_change=True)
+    conversation = await parts.conversations.visible(incoming.path["id"], incoming.caller, to_change=True)
     await parts.conversations.delete(conversation)
     return api.Deleted(conversation.id)
-
-
-async def _visible(parts: Parts, incoming: Incoming, *, to_change: bool) -> Conversation:
-    conversation = await parts.conversations.find(incoming.path["id"])
-    caller = incoming.caller
-    others = caller.may("admin") if to_change else caller.sees_all()
-    if conversation is None or not (others or conversation.owner == caller.id):
-        raise not_found()
-    return conversation
 
 
 @operation("GET", "/v1/models", "List the models that a request may name.", scopes=("chat",), returns=api.ModelList)

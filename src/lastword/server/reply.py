@@ -21,27 +21,18 @@ from lastword import script, values
 from lastword.errors import ScriptError
 from lastword.server.api_types import (
     AssistantMessage,
+    PendingRequest,
     ScriptOut,
     ToolProtocol,
     ToolRequestError,
     ToolRequestOut,
+    kept_keys,
     text_of,
 )
 from lastword.wire import NotARequest, Opening, ToolRequest, parse_arguments, parse_tool_request
 
 SCRIPT = "script"
 """The name under which the result of a script is sent."""
-KNOWN_KEYS = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio", "name"})
-
-
-class PendingRequest(msgspec.Struct, frozen=True):
-    """A request that waits for its result. The digest is None when the model's arguments could not be read."""
-
-    id: str
-    name: str
-    digest: str | None
-    native: bool
-    created: int
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -247,12 +238,6 @@ def without_secrets(
     return message, [
         msgspec.structs.replace(entry, digest=digests[entry.id]) if entry.id in digests else entry for entry in pending
     ]
-
-
-def kept_keys(message: dict[str, Any]) -> dict[str, Any] | None:
-    """What a message has besides what we know: some servers want it back with the results of its calls."""
-    kept = {key: value for key, value in message.items() if key not in KNOWN_KEYS and value is not None}
-    return kept or None
 
 
 def _kept_arguments(text: str, secrets: Sequence[str]) -> tuple[str, str | None]:

@@ -19,6 +19,7 @@ from lastword.server.api_types import (
     DeveloperMessage,
     IgnoredResult,
     Message,
+    PendingRequest,
     Refusal,
     SystemMessage,
     ToolMessage,
@@ -27,7 +28,7 @@ from lastword.server.api_types import (
     text_of,
 )
 from lastword.server.history import ChatMessage
-from lastword.server.reply import PendingRequest, asked_by
+from lastword.server.reply import asked_by
 
 if TYPE_CHECKING:
     from lastword.server.server_limits import ServerLimits

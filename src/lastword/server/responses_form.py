@@ -15,12 +15,15 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from lastword.server.api_types import UNNAMED, ConversationId, Extras, ToolProtocol
 from lastword.wire import NotARequest, parse_arguments
+
+if TYPE_CHECKING:
+    from lastword.server.turns import OpenTurn
 
 # Fields that mean the same in both forms, and have the same name.
 _SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "safety_identifier", "prompt_cache_key", "service_tier")
@@ -247,6 +250,11 @@ class TurnPlace(msgspec.Struct, frozen=True):
 
     number: int
     conversation: str
+
+    @classmethod
+    def of(cls, turn: OpenTurn) -> TurnPlace:
+        """Where a turn will be found. One that is not kept will not."""
+        return cls(turn.number, turn.request.conversation_id or secrets.token_hex(12))
 
     @property
     def response_id(self) -> str:

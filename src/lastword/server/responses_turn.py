@@ -9,7 +9,6 @@ turns.py: a conversation that was begun in one form can be gone on with in the o
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from lastword.server.api_types import ChatRequest, Extras, Refusal, ToolRequestOut, seconds
-from lastword.server.completion import StreamedReply
 from lastword.server.request_messages import ParsedRequest, decode_body
 from lastword.server.responses_form import (
     ConversationRef,
@@ -37,6 +35,7 @@ from lastword.wire import ToolRequest, parse_tool_request, write_event
 
 if TYPE_CHECKING:
     from lastword.server.auth import Caller
+    from lastword.server.completion import StreamedReply
     from lastword.server.conversations import Conversation, Conversations
     from lastword.server.history import HistoryLine
     from lastword.server.turns import OpenTurn, Turns
@@ -46,37 +45,6 @@ _BROKEN_OFF: dict[str, IncompleteDetails] = {
     "length": IncompleteDetails("max_output_tokens"),
     "content_filter": IncompleteDetails("content_filter"),
 }
-
-
-async def read_request(
-    body: bytes, turns: Turns, conversations: Conversations, caller: Caller
-) -> tuple[ResponsesRequest, ParsedRequest]:
-    """What a client asks for, and the chat request that it stands for; or a refusal."""
-    request, _ = decode_body(body, ResponsesRequest, with_types)
-    items = [InputMessage("user", request.input)] if isinstance(request.input, str) else request.input
-    turns.check_count(len(items), "input", "send a previous_response_id, and only what is new")
-    after = await _previous(request, conversations, caller)
-    given = request.conversation
-    conversation_id = given.id if isinstance(given, ConversationRef) else given
-    if after is not None:
-        if given is not None:
-            fact = "previous_response_id and conversation both name a conversation"
-            raise Refusal(400, "invalid_request", fact, param="conversation", hint="send one of them")
-        conversation_id = after.conversation
-    if request.store is False:
-        if conversation_id is not None:
-            fact = "a turn of a conversation is stored with it"
-            hint = "leave store out, or send the whole history and no conversation"
-            raise Refusal(409, "conversation_is_stored", fact, param="store", hint=hint)
-    elif conversation_id is None:
-        conversation_id = new_conversation_id()
-    resolved = [await _resolved(item, conversations, caller) for item in items]
-    raw = as_chat(request, resolved)
-    if conversation_id is not None:
-        raw["conversation_id"] = conversation_id
-    number = after.number if after else None
-    parsed = ParsedRequest(msgspec.convert(raw, ChatRequest), raw, after=number, brings_history=True)
-    return request, parsed
 
 
 async def _previous(request: ResponsesRequest, conversations: Conversations, caller: Caller) -> TurnPlace | None:
@@ -101,29 +69,6 @@ async def _resolved(item: InputItem, conversations: Conversations, caller: Calle
             return msgspec.convert(found, InputItem)  # type: ignore[no-any-return]
     hint = "what was asked with store: false was not kept; send the item itself"
     raise Refusal(404, "item_not_found", "there is no such item", param="input", hint=hint)
-
-
-def place_of(turn: OpenTurn) -> TurnPlace:
-    """Where a turn will be found. One that is not kept will not."""
-    return TurnPlace(turn.number, turn.request.conversation_id or secrets.token_hex(12))
-
-
-def whole(request: ResponsesRequest, turn: OpenTurn, answer: Mapping[str, Any]) -> ResponseOut:
-    """An answer in the form of chat completions, in this one."""
-    choice = answer["choices"][0]
-    place = place_of(turn)
-    extras = msgspec.convert({name: answer[name] for name in Extras.__struct_fields__}, Extras)
-    status, details = how_it_ended(choice["finish_reason"])
-    return respond(
-        request,
-        place,
-        answer,
-        status=status,
-        output=output_items(place, choice["message"], extras.tool_requests, status),
-        usage=count(answer["usage"]),
-        incomplete_details=details,
-        extras=extras,
-    )
 
 
 def how_it_ended(finish_reason: str) -> tuple[Literal["completed", "incomplete"], IncompleteDetails | None]:
@@ -283,10 +228,11 @@ class KeptTurn:
 _encode = msgspec.json.Encoder().encode
 
 
-class ResponseEvents:
-    """The events of one answer."""
+class AskedResponse:
+    """A turn that somebody asks for in this form, and its one answer."""
 
-    def __init__(self, request: ResponsesRequest) -> None:
+    def __init__(self, request: ResponsesRequest, parsed: ParsedRequest) -> None:
+        self.parsed = parsed
         self._request = request
         self._number = 0
         self._items: dict[str, OpenItem] = {}
@@ -294,10 +240,56 @@ class ResponseEvents:
         self._calls: dict[int, CallBeginning] = {}
         """Calls by the index that the model's server gives them."""
 
-    async def write(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    @classmethod
+    async def read(cls, body: bytes, turns: Turns, conversations: Conversations, caller: Caller) -> AskedResponse:
+        """What a client asks for, with the chat request that it stands for; or a refusal."""
+        request, _ = decode_body(body, ResponsesRequest, with_types)
+        items = [InputMessage("user", request.input)] if isinstance(request.input, str) else request.input
+        turns.check_count(len(items), "input", "send a previous_response_id, and only what is new")
+        after = await _previous(request, conversations, caller)
+        given = request.conversation
+        conversation_id = given.id if isinstance(given, ConversationRef) else given
+        if after is not None:
+            if given is not None:
+                fact = "previous_response_id and conversation both name a conversation"
+                raise Refusal(400, "invalid_request", fact, param="conversation", hint="send one of them")
+            conversation_id = after.conversation
+        if request.store is False:
+            if conversation_id is not None:
+                fact = "a turn of a conversation is stored with it"
+                hint = "leave store out, or send the whole history and no conversation"
+                raise Refusal(409, "conversation_is_stored", fact, param="store", hint=hint)
+        elif conversation_id is None:
+            conversation_id = new_conversation_id()
+        raw = as_chat(request, [await _resolved(item, conversations, caller) for item in items])
+        if conversation_id is not None:
+            raw["conversation_id"] = conversation_id
+        number = after.number if after else None
+        parsed = ParsedRequest(msgspec.convert(raw, ChatRequest), raw, after=number, brings_history=True)
+        return cls(request, parsed)
+
+    def whole(self, turn: OpenTurn, body: Mapping[str, Any], extras: Extras) -> ResponseOut:
+        """An answer in the form of chat completions, in this one."""
+        self._place = TurnPlace.of(turn)
+        choice = body["choices"][0]
+        status, details = how_it_ended(choice["finish_reason"])
+        output = output_items(self._place, choice["message"], extras.tool_requests, status)
+        return self._respond(body, extras, output, body["usage"], status=status, incomplete_details=details)
+
+    def _respond(
+        self,
+        head: Mapping[str, Any],
+        extras: Extras | None = None,
+        output: Sequence[dict[str, Any]] = (),
+        usage: Mapping[str, Any] | None = None,
+        **ending: Any,
+    ) -> ResponseOut:
+        return respond(self._request, self._place, head, output=[*output], usage=count(usage), extras=extras, **ending)
+
+    async def stream(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
         """The answer to a turn, from the chunks of the model's server."""
-        self._place = place_of(turn)
-        reply = StreamedReply(turn.protocol, turn.limits.reply_bytes)
+        self._place = TurnPlace.of(turn)
+        reply = turn.streamed()
         begun = False
         async for chunk in chunks:
             choice = reply.take(chunk)
@@ -316,16 +308,7 @@ class ResponseEvents:
             for event in self._close_message(item) if item["type"] == "message" else self._close_call(item):
                 yield event
         output = [entry.item for entry in self._items.values()]
-        response = respond(
-            self._request,
-            self._place,
-            reply.head,
-            status=status,
-            output=output,
-            usage=count(reply.usage),
-            incomplete_details=details,
-            extras=extras,
-        )
+        response = self._respond(reply.head, extras, output, reply.usage, status=status, incomplete_details=details)
         yield self._event(f"response.{status}", response=response)
 
     def broken(self, refusal: Refusal) -> bytes:
@@ -334,7 +317,7 @@ class ResponseEvents:
         return self._event("error", code=error.code, message=error.message, param=error.param, error=error)
 
     def _begin(self, reply: StreamedReply) -> bytes:
-        response: ResponseOut = respond(self._request, self._place, reply.head, status="in_progress", output=[])
+        response = self._respond(reply.head, status="in_progress")
         return self._event("response.created", response=response) + self._event(
             "response.in_progress", response=response
         )

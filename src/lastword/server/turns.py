@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastword.errors import NotJSON
-from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol
+from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol, kept_keys
 from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
 from lastword.server.conversations import Conversation, Conversations, Running, Turn, settle
 from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
 from lastword.server.model_server import ContextExceeded, Upstream, hold, let_go, reasons
-from lastword.server.reply import kept_keys, read_reply, without_secrets
+from lastword.server.reply import read_reply, watches, without_secrets
 from lastword.server.request_messages import (
     Intake,
     ParsedRequest,
@@ -35,7 +35,6 @@ from lastword.server.request_messages import (
     take_in_history,
     went_on,
 )
-from lastword.wire import write_event
 
 if TYPE_CHECKING:
     from lastword.server.auth import Caller
@@ -47,9 +46,6 @@ CONFIGURED = "lastword"
 
 MAX_CONTEXTS = 100
 """Models whose size is kept in mind."""
-DONE = write_event(b"[DONE]")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Turns:
@@ -250,7 +246,6 @@ class OpenTurn:
         ignored: list[IgnoredResult],
         remembered: Remembered | None = None,
     ) -> None:
-        self.limits = turns.limits
         self.metrics = turns.metrics
         self.request = request
         self.body = body
@@ -280,6 +275,10 @@ class OpenTurn:
                     yield set_aside_piece(chunk, thoughts) if thoughts else chunk
                 return
 
+    def streamed(self) -> StreamedReply:
+        """What the chunks are put together in."""
+        return StreamedReply(watches(self.protocol), self._turns.limits.reply_bytes)
+
     async def _complete(self) -> Completion:
         try:
             return await self._turns.upstream.complete(self.body)
@@ -297,8 +296,8 @@ class OpenTurn:
         """Which turn of its conversation it will be; 0 for one that is not kept."""
         return 0 if self.remembered is None else self.remembered.turns + 1
 
-    async def answer(self) -> dict[str, Any]:
-        """Ask the model and give back its whole answer with our fields in it."""
+    async def answer(self) -> tuple[dict[str, Any], Extras]:
+        """Ask the model, and give back its whole answer and our fields."""
         start = time.perf_counter()
         try:
             completion = await self._complete()
@@ -308,8 +307,7 @@ class OpenTurn:
             message = set_aside(completion.message)
             choice = {**completion.body["choices"][0], "message": message}
             completion = Completion({**completion.body, "choices": [choice]}, message)
-        extras = await self.finish(completion.message, completion.body["usage"])
-        return {**completion.body, **msgspec.to_builtins(extras)}
+        return completion.body, await self.finish(completion.message, completion.body["usage"])
 
     async def finish(self, message: dict[str, Any], usage: dict[str, Any] | None) -> Extras:
         """Read the model's message and remember the turn. After this the client may know of it."""
@@ -347,21 +345,3 @@ class OpenTurn:
             constrained=self.constrained,
             left_out_turns=self.left_out_turns,
         )
-
-
-async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
-    """The answer to a turn, from the chunks of the model's server."""
-    reply = StreamedReply(turn.protocol, turn.limits.reply_bytes)
-    async for chunk in chunks:
-        choice = reply.take(chunk)
-        if choice is not None:
-            yield write_event(_encode({**reply.head, "choices": [choice]}))
-
-    extras = msgspec.to_builtins(await turn.finish(reply.finish(), reply.usage))
-    delta = {"content": "".join(reply.held)} if reply.held else {}
-    choice = {"index": 0, "delta": delta, "finish_reason": reply.finish_reason}
-    yield write_event(_encode({**reply.head, "choices": [choice], **extras}))
-    options = turn.request.stream_options
-    if options is not None and options.include_usage and reply.usage is not None:
-        yield write_event(_encode({**reply.head, "choices": [], "usage": reply.usage, **extras}))
-    yield DONE
