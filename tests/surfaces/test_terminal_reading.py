@@ -89,7 +89,7 @@ def test_plain_sentences_stay_as_they_were_written():
     [
         ("see [bank](https://evil.example/) now", "see bank (https://evil.example/) now"),
         ("see [x](javascript:alert(1)) now", "see [x](javascript:alert(1)) now"),
-        ("see ![pixel](https://tracker.example/p.png) now", "see Replica: pixel (https://tracker.example/p.png) now"),
+        ("see ![pixel](https://tracker.example/p.png) now", "see Picture: pixel (https://tracker.example/p.png) now"),
         ("see <b>html</b> now", "see <b>html</b> now"),
         ("a &#x202E;&#27;[2J&lt; b", "a &#x202E;&#27;[2J&lt; b"),
         ("[hid](https://a.example/%E2%80%AE%1B) x", "hid (https://a.example/%E2%80%AE%1B) x"),

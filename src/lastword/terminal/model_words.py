@@ -337,7 +337,7 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
         elif token.type in ("softbreak", "hardbreak"):
             yield "\n", ""
         elif token.type == "image":
-            yield f"Replica: {token.content or 'without a name'} ({token.attrs['src']})", ""
+            yield f"Picture: {token.content or 'without a name'} ({token.attrs['src']})", ""
         elif kind == "link":
             if way == "open":
                 target, shown = str(token.attrs["href"]), ""
@@ -377,7 +377,7 @@ class _Picture(ImageItem):
     """Nothing is fetched, and its address is not kept from the person."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text.assemble("Replica: ", self.text or "without a name", f" ({self.destination})")
+        yield Text.assemble("Picture: ", self.text or "without a name", f" ({self.destination})")
 
 
 class _Prose(Markdown):
