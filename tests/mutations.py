@@ -329,7 +329,7 @@ MUTANTS = [
     Mutant(
         "consent: a call in doubt runs again by one press on the page",
         "web/conversation.py",
-        '            check_again(started["tool"], word)\n',
+        '            self._check_again(started["tool"], word)\n',
         "            pass\n",
         "tests/surfaces/test_page_api.py -k in_doubt_is_decided",
     ),
@@ -667,8 +667,8 @@ MUTANTS = [
     Mutant(
         "granting: the name of the tool, read aloud",
         "terminal/grant_dialogue.py",
-        "                    == self._tool\n",
-        "                    is not None\n",
+        "if await self._words.ask(words, CROWDED) == self._tool:",
+        "if await self._words.ask(words, CROWDED) is not None:",
         f"{GRANTING} -k two_acts",
     ),
     Mutant(

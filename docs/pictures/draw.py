@@ -53,7 +53,9 @@ def lines() -> list[Text]:
     with TemporaryDirectory() as folder:
         Path(folder, "hello.py").write_text(BEFORE)
         shown = Face.of(asyncio.run(ask(folder)))
-    return [*card_layout.draw(shown, WIDTH), *card_layout.menu(shown, WIDTH, MENU), card_layout.prompt(shown)]
+    color = card_layout.accent(shown)
+    prompt = card_layout.led(card_layout.PROMPT, color)
+    return [*card_layout.draw(shown, WIDTH), *card_layout.menu(color, WIDTH, MENU), prompt]
 
 
 async def ask(folder: str) -> ApprovalRequest:

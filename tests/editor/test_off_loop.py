@@ -16,14 +16,13 @@ from workbench import Workbench
 
 from lastword import Session
 from lastword.call import Limits
-from lastword.card import Face
+from lastword.card import Face, card_of
 from lastword.card import face as card_face
 from lastword.editor import LintError, ProjectEditor
 from lastword.editor.file_change import Deleting, Writing
 from lastword.editor.lint import Sources
 from lastword.editor.provider import Findings
 from lastword.testing import FixedApprover
-from lastword.web import card_of
 from requirements import requirement
 from sending import until
 

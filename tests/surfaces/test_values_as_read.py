@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, Session, ToolRegistry
-from lastword.card import Face, in_one_line, literal, one_line
-from lastword.card.text import MAX_LAID_OUT, readable
+from lastword.card import Face, one_line
+from lastword.card.text import MAX_LAID_OUT, in_one_line, literal, readable
 from lastword.consent import MASK
 from lastword.testing import FixedApprover
 

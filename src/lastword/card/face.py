@@ -36,6 +36,7 @@ MAX_LABEL = 40
 # What a row shows of the arguments. The card has all of them.
 MAX_SUMMARY = 160
 MAX_VALUE = 60
+MAX_ROW = 300
 MAX_NAMED = 6
 # Of the name of a program. The number of its process stands behind it, however long it is.
 MAX_PROGRAM = 60
@@ -184,6 +185,11 @@ class Face:
     def keep_rows(request: ApprovalRequest) -> None:
         """Make the rows of long previews, which takes moments, for all who show them later."""
         diff_rows(request.preview, fold=False)
+
+    @staticmethod
+    def rows(arguments: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+        """Arguments as the rows of a list have them, marked. Whoever calls it has made dots of the secrets."""
+        return tuple((one_line(name), one_line(in_one_line(value), MAX_ROW)) for name, value in arguments.items())
 
     @property
     def folded(self) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from lastword.consent import Kind
+from lastword.consent import Kind as OutcomeKind
 from lastword.tools import Effect, questions
-from lastword.tools import content as tool_content
+from lastword.tools.content import BlockKind as ContentKind
 
 Surface = Literal["page", "terminal"]
 CallStatus = Literal["waiting", "running", "ended", "doubt", "left"]
@@ -190,7 +190,7 @@ class CallReport(msgspec.Struct, frozen=True):
 class CallEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a call ended."""
 
-    kind: Kind
+    kind: OutcomeKind
     words: str
     message: str
     """What the model was told, or its beginning."""
@@ -204,7 +204,7 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True):
 class CallContent(msgspec.Struct, frozen=True, kw_only=True):
     """An image, a sound, a file or a text that a call returned. Its bytes are below /page/content."""
 
-    kind: tool_content.BlockKind
+    kind: ContentKind
     digest: str
     name: str
     media_type: str

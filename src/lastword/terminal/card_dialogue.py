@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from lastword.card import Draft, Face, SecondAct, one_line, responses
 from lastword.errors import Problem
-from lastword.terminal.card_layout import PLAIN_GRANT, Sheet, plain_card, plain_diff, plain_ways
+from lastword.terminal.card_layout import PLAIN_GRANT, Sheet, accent, plain_card, plain_diff, plain_ways
 from lastword.terminal.grant_dialogue import GrantDialogue, PlainGrantDialogue, Steps
-from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Keyboard, Keys, Listener, WordReader
+from lastword.terminal.keyboard import CLOSE, ENTER, Crowded, Keyboard, Keys, Listener, WordReader
 
 if TYPE_CHECKING:
     from lastword.consent import ApprovalRequest, UserAction
@@ -29,7 +29,35 @@ GRANT_AS_IT_IS = "A grant is for the call as it was asked for, without your chan
 UNSEEN = "Not all of this is shown: {} shows it."
 
 
-class CardDialogue:
+class _Conversation:
+    """What the conversation about a card knows, whether it is drawn or read aloud."""
+
+    def __init__(self, request: ApprovalRequest, waiting: int, steps: Steps | None) -> None:
+        """`steps` says what could be granted from the card, where that can be found out."""
+        self._request = request
+        self._face = face = Face.of(request)
+        self._draft = Draft(request)
+        self._waiting = waiting
+        is_folded = face.arguments_hidden or face.message.hidden or any(p.hidden for _, p in face.arguments)
+        self._unseen = {key for key, hidden in (("v", is_folded), ("p", face.diff_hidden)) if hidden}
+        """The keys that show what the face folds away."""
+        self._steps, self._why_no_step = _offered(steps)
+
+    @property
+    def edits(self) -> dict[str, str]:
+        """What the person changed before they answered, as they typed it."""
+        return self._draft.edits
+
+    @property
+    def _primary(self) -> str:
+        return self._face.primary + (EDITED if self._draft.is_changed else "")
+
+    def _whole(self, *, exact: bool = False) -> Face:
+        """The face with nothing folded away."""
+        return Face.of(self._request, fold=False, exact=exact)
+
+
+class CardDialogue(_Conversation):
     """A card that is answered with keys."""
 
     def __init__(
@@ -41,17 +69,12 @@ class CardDialogue:
         steps: Steps | None = None,
         close_words: str = "close",
     ) -> None:
-        """`steps` says what could be granted from it, where that can be found out; `close_words`, what Esc does."""
+        """`close_words`: what Esc does."""
+        super().__init__(request, waiting, steps)
         self._close_words = close_words
-        self._request = request
-        self._face = Face.of(request)
-        self._draft = Draft(request)
-        self._sheet = Sheet(self._face, screen)
+        self._sheet = Sheet(accent(self._face), screen)
         self._keyboard = keys
         self._listener = Listener(keys, self._sheet)
-        self._waiting = waiting
-        self._unseen = _unseen(self._face)
-        self._steps, self._why_no_step = _offered(steps)
 
     async def hold(self) -> UserAction:
         """Draw the card and talk until there is an answer."""
@@ -69,16 +92,11 @@ class CardDialogue:
     async def confirm(self) -> bool:
         """Draw the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
         with self._keyboard.taken():
-            self._sheet.card(Face.of(self._request, fold=False), self._waiting)
+            self._sheet.card(self._whole(), self._waiting)
             try:
                 return self._face.second_act is None or await self._is_typed(self._face.second_act)
             except EOFError:
                 return False
-
-    @property
-    def edits(self) -> dict[str, str]:
-        """What the person changed before they answered, as they typed it."""
-        return self._draft.edits
 
     def count(self, waiting: int) -> None:
         """Say how many cards wait after this one, while this one waits itself."""
@@ -119,11 +137,11 @@ class CardDialogue:
             await self._edit()
             await self._listen()
         elif key == "p":
-            self._sheet.preview(Face.of(request, fold=False))
+            self._sheet.preview(self._whole())
             self._unseen.discard(key)
             await self._listen()
         elif key == "v":
-            self._sheet.card(Face.of(request, fold=False, exact=True))
+            self._sheet.card(self._whole(exact=True))
             self._unseen.clear()
             await self._listen()
         return None
@@ -164,7 +182,7 @@ class CardDialogue:
     async def _listen(self) -> None:
         """Show the keys as soon as they count."""
         await self._listener.quiet()
-        self._show_menu()
+        self._sheet.menu([*self._menu.items(), ("Esc", self._close_words)], self._others)
 
     async def _edit(self) -> None:
         """Take changes until an empty line; then the menu says what would be approved now."""
@@ -193,13 +211,6 @@ class CardDialogue:
     def _answer(self, words: str, action: UserAction) -> UserAction:
         self._sheet.answer(words)
         return action
-
-    @property
-    def _primary(self) -> str:
-        return self._face.primary + (EDITED if self._draft.is_changed else "")
-
-    def _show_menu(self) -> None:
-        self._sheet.menu([*self._menu.items(), ("Esc", self._close_words)], self._others)
 
     @property
     def _menu(self) -> dict[str, str]:
@@ -241,16 +252,8 @@ def card_dialogue(
 ) -> CardDialogue | PlainCardDialogue:
     """The conversation about a card at this terminal."""
     if plain:
-        return PlainCardDialogue(request, stdin, screen, waiting, steps)
+        return PlainCardDialogue(request, WordReader(stdin, screen), waiting, steps)
     return CardDialogue(request, Keyboard(stdin, screen), screen, waiting, steps, close_words)
-
-
-def _unseen(shown: Face) -> set[str]:
-    """The keys that show what this face folds away."""
-    keys = (
-        {"v"} if shown.arguments_hidden or shown.message.hidden or any(p.hidden for _, p in shown.arguments) else set()
-    )
-    return keys | ({"p"} if shown.diff_hidden else set())
 
 
 def _offered(steps: Steps | None) -> tuple[Steps | None, str]:
@@ -259,25 +262,15 @@ def _offered(steps: Steps | None) -> tuple[Steps | None, str]:
     return (None if why else steps), why
 
 
-class PlainCardDialogue:
+class PlainCardDialogue(_Conversation):
     """A card that is read aloud and answered with words."""
 
     def __init__(
-        self, request: ApprovalRequest, stdin: TextIO, screen: TextIO, waiting: int = 0, steps: Steps | None = None
+        self, request: ApprovalRequest, words: WordReader, waiting: int = 0, steps: Steps | None = None
     ) -> None:
-        self._request = request
-        self._face = Face.of(request)
-        self._draft = Draft(request)
-        self._words = WordReader(stdin)
-        self._screen = screen
-        self._waiting = waiting
-        self._unseen = _unseen(self._face)
-        self._steps, self._why_no_step = _offered(steps)
-
-    @property
-    def edits(self) -> dict[str, str]:
-        """What the person changed before they answered, as they typed it."""
-        return self._draft.edits
+        super().__init__(request, waiting, steps)
+        self._words = words
+        self.say = words.say
 
     def count(self, waiting: int) -> None:
         """Says nothing: a card that is read aloud is not interrupted, and the next one says that it waited."""
@@ -286,30 +279,20 @@ class PlainCardDialogue:
         """Say the card and talk until there is an answer."""
         self._say_all(plain_card(self._face, self._waiting, self._why_no_step))
         while True:
-            await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
-            self._say_all(plain_ways(self._face, edited=self._draft.is_changed, grants=self._steps is not None))
-            try:
-                typed = await self._words.line()
-            except Crowded:
-                self.say(f"That came together with other keys, and answers nothing. {UNQUIET}")
-                continue
+            ways = plain_ways(self._face, edited=self._draft.is_changed, grants=self._steps is not None)
+            typed = await self._words.ask(ways, "answers nothing")
             if typed is None:
                 self.say(CLOSED)
                 return self._request.close()
-            action = await self._understood(typed.strip())
+            action = await self._understood(typed)
             if action is not None:
                 return action
 
     async def confirm(self) -> bool:
         """Say the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
         self._unseen.clear()
-        self._say_all(plain_card(Face.of(self._request, fold=False)))
+        self._say_all(plain_card(self._whole()))
         return await self._is_meant()
-
-    def say(self, words: str) -> None:
-        """Print one line."""
-        self._screen.write(words + "\n")
-        self._screen.flush()
 
     async def _understood(self, typed: str) -> UserAction | None:
         """What one line does: an answer, or None when the card still waits."""
@@ -319,7 +302,7 @@ class PlainCardDialogue:
         if word == "allow" and not rest:
             if not await self._is_meant():
                 return None
-            self.say(f"You chose: {shown.primary}{EDITED if self._draft.is_changed else ''}.")
+            self.say(f"You chose: {self._primary}.")
             return self._draft.allow()
         if typed.casefold() == SECOND_WORDS and shown.second:
             if self._draft.is_changed:
@@ -342,10 +325,10 @@ class PlainCardDialogue:
             self._edit(rest)
         elif word == "preview" and shown.preview_label:
             self._unseen.discard("p")
-            self._say_all(plain_diff(Face.of(request, fold=False)))
+            self._say_all(plain_diff(self._whole()))
         elif word in ("all", "exactly"):
             self._unseen.clear()
-            self._say_all(plain_card(Face.of(request, fold=False, exact=True)))
+            self._say_all(plain_card(self._whole(exact=True)))
         else:
             self.say("That is not one of the answers." if typed else "An empty line does not answer.")
         return None
@@ -359,7 +342,7 @@ class PlainCardDialogue:
             self.say(self._unseen_words)
             return False
         tool = self._request.tool
-        await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
+        await self._words.wait_until_quiet()
         self.say(f"{second_act.why.capitalize()}. Type the name of the tool, {tool}, and press Enter to go on.")
         try:
             typed = await self._words.line()
@@ -375,7 +358,7 @@ class PlainCardDialogue:
         if self._draft.is_changed or self._unseen:
             self.say(GRANT_AS_IT_IS if self._draft.is_changed else self._unseen_words)
             return None
-        action = await PlainGrantDialogue(self._request.tool, steps, self._words, self.say).hold()
+        action = await PlainGrantDialogue(self._request.tool, steps, self._words).hold()
         if action is not None:
             self.say(f"You chose: {responses.GRANT_WORDS['title']}.")
         return action

@@ -42,10 +42,11 @@ PLAIN_GRANT = "don't ask again"
 
 
 class Sheet:
-    """The paper for one card."""
+    """The paper for one card, or for one question of a running tool."""
 
-    def __init__(self, shown: Face, screen: TextIO) -> None:
-        self._face = shown
+    def __init__(self, color: str, screen: TextIO, prompt: str = PROMPT) -> None:
+        self.prompt = prompt
+        self._color = color
         # Nothing in a text is ever read as markup.
         self._console = Console(file=screen, highlight=False, markup=False, emoji=False)
         # A pipe and a dumb terminal cannot write over a line: there the prompt appears with its answer.
@@ -64,19 +65,19 @@ class Sheet:
         return size_of(self._console.file)
 
     def card(self, shown: Face, waiting: int = 0, last: str = "") -> None:
-        self._print(draw(shown, self.width, waiting, last))
+        self.print(draw(shown, self.width, waiting, last))
 
     def preview(self, shown: Face) -> None:
-        self._print(barred(self._face, line) for line in diff(shown, self.width - len(BAR) - 1))
+        self.print(barred(self._color, line) for line in diff(shown, self.width - len(BAR) - 1))
 
     def menu(self, items: list[tuple[str, str]], hint: str) -> None:
-        self._print(menu(self._face, self.width, items))
+        self.print(menu(self._color, self.width, items))
         self.hint(hint)
 
     def say(self, words: str) -> None:
         room = self.width - len(BAR) - 1
-        self._print(
-            barred(self._face, Text(piece)) for line in words.split("\n") for piece in wrap(line, max(MIN_WIDTH, room))
+        self.print(
+            barred(self._color, Text(piece)) for line in words.split("\n") for piece in wrap(line, max(MIN_WIDTH, room))
         )
 
     def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
@@ -85,7 +86,7 @@ class Sheet:
         for lead, text, style in rows:
             for number, piece in enumerate(wrap(text.replace("\n", "⏎"), room - len(lead))):
                 line = led(" " * len(lead) if number else lead, "bold").append_text(marked(piece, style))
-                self._print([barred(self._face, line if line.plain.strip() else Text())])
+                self.print([barred(self._color, line if line.plain.strip() else Text())])
 
     def hint(self, words: str) -> None:
         """Beside the prompt, in place of the last hint: Enter pressed ten times must not scroll the card away."""
@@ -101,7 +102,7 @@ class Sheet:
 
     def _prompt(self, words: Text, *, ends: bool = False) -> None:
         self.clear_prompt()
-        line = prompt(self._face).append_text(words)
+        line = led(self.prompt, self._color).append_text(words)
         if ends:
             self._console.print(line, soft_wrap=True)
         elif self._can_rewrite:
@@ -109,7 +110,8 @@ class Sheet:
             self._console.print(line, end="", soft_wrap=True)
             self.is_at_prompt = True
 
-    def _print(self, lines: Iterable[Text]) -> None:
+    def print(self, lines: Iterable[Text]) -> None:
+        """Lines above the prompt, each as long as fits."""
         self.clear_prompt()
         for line in lines:
             self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
@@ -133,20 +135,19 @@ def draw(face: Face, width: int, waiting: int = 0, last: str = "") -> list[Text]
         lines[-1].append(f"  {aside}", "not bold dim")
     else:
         lines += [Text.assemble((BAR, color), (piece, "dim")) for piece in wrap(aside, inner)]
-    lines += [barred(face, line) for line in _body(face, inner, last)]
+    lines += [barred(color, line) for line in _body(face, inner, last)]
     return lines
 
 
-def barred(face: Face, line: Text) -> Text:
+def barred(color: str, line: Text) -> Text:
     """A line of the card, behind its bar."""
-    return led(BAR if line.plain else BAR.rstrip(), accent(face)).append_text(line)
+    return led(BAR if line.plain else BAR.rstrip(), color).append_text(line)
 
 
-def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
+def menu(color: str, width: int, items: list[tuple[str, str]]) -> list[Text]:
     """The keys and what they do, broken between items."""
-    color = accent(face)
     room = max(MIN_WIDTH, width) - len(BAR) - 1
-    lines: list[Text] = [barred(face, Text())]
+    lines: list[Text] = [barred(color, Text())]
     row = led(BAR, color)
     used = 0
     for key, words in items:
@@ -161,11 +162,6 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
         row.append(f" {words}")
         used += length
     return [*lines, row]
-
-
-def prompt(face: Face) -> Text:
-    """Where the answer will stand."""
-    return led(PROMPT, accent(face))
 
 
 def accent(face: Face) -> str:
@@ -336,7 +332,7 @@ def plain_diff(face: Face) -> Iterator[str]:
         yield f"  {face.diff_hidden} more lines: answer preview to see them."
 
 
-def plain_ways(face: Face, *, edited: bool, grants: bool = False) -> Iterator[str]:
+def plain_ways(face: Face, *, edited: bool, grants: bool = False) -> str:
     """The words that answer the card."""
     primary = ("" if face.primary == "Allow" else face.primary) + (" with your changes" if edited else "")
     words = [
@@ -356,7 +352,7 @@ def plain_ways(face: Face, *, edited: bool, grants: bool = False) -> Iterator[st
         words.append("preview")
     if face.folded or face.arguments:
         words.append("all" if face.folded else "exactly")
-    yield "Type one of these and press Enter: " + ", ".join(words) + "."
+    return f"Type one of these and press Enter: {', '.join(words)}."
 
 
 def _plain_more(hidden: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card import views, visible
+from lastword.card import visible
 from lastword.errors import LastWordError
 from lastword.log import trouble
 from lastword.talk import ApiError, ConnectionLost
@@ -182,7 +182,7 @@ class TerminalChat:
             await self.until_seen(await self.window.say(typed))
             self._said = typed
         except LastWordError as problem:
-            self.transcript.quote(visible(str(problem)))
+            self.transcript.complain(problem)
             is_known = not isinstance(problem, ConnectionLost)
             sent = "Your message was not sent." if is_known else "It is not known whether your message arrived."
             self.transcript.print(sent + (" Here it is again." if composer.keep(typed) else ""))
@@ -192,10 +192,8 @@ class TerminalChat:
         """Have the person's message there again when its turn failed. Only a line that can be edited first: a pipe
         would send it for ever.
         """
-        last, said = next(reversed(self.replica.items.values()), None), self._said
-        self._said = ""
-        failed = isinstance(last, views.MessageItem) and last.problem
-        if said and failed and self._can_answer and not self._plain and composer.keep(said):
+        said, self._said = self._said, ""
+        if said and self.replica.has_failed() and self._can_answer and not self._plain and composer.keep(said):
             self.transcript.print("Here is your message again; Enter sends it once more, Ctrl+C empties the line.")
 
     async def _read(self, composer: Composer) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from lastword.card import views, visible
+from lastword.card import visible
 from lastword.errors import LastWordError
 from lastword.talk import ApiError, ConnectionLost
 from lastword.terminal.card_dialogue import CLOSED, CardDialogue, PlainCardDialogue, card_dialogue
@@ -23,7 +23,7 @@ from lastword.terminal.question_dialogue import (
 from lastword.terminal.transcript import Transcript, answer_words
 
 if TYPE_CHECKING:
-    from lastword.card import responses
+    from lastword.card import responses, views
     from lastword.consent import ApprovalRequest, UserAction
     from lastword.rules import GrantChoice
     from lastword.terminal.window import Replica, Window
@@ -124,7 +124,7 @@ class ChatCards:
         except ApiError as problem:
             # Where another window was quicker, the event that says so is on its way.
             if problem.code not in ("not_waiting", "changed"):
-                self._transcript.quote(visible(str(problem)))
+                self._transcript.complain(problem)
             self._settled.add(ask.digest)
             return False
         self._transcript.finish()
@@ -156,14 +156,14 @@ class ChatCards:
                 "The question comes back with the server." if is_cut else "This question waits no longer."
             )
             return
-        item = self._replica.items.get(shown.request.call_id)
+        item = self._replica.call(shown.request.call_id)
         if is_cut:
             shown.dialogue.say("The card comes back with the server.")
-        elif isinstance(item, views.CallItem) and item.reply is not None:
+        elif item is not None and item.reply is not None:
             self._transcript.told.add(item.id)
             words = answer_words(item.reply)
             shown.dialogue.say(words[0].upper() + words[1:])
-        elif isinstance(item, views.CallItem) and item.card is not None:
+        elif item is not None and item.card is not None:
             shown.dialogue.say("The question has changed, and is asked again.")
         else:
             shown.dialogue.say("This card waits no longer: it was answered elsewhere, or the call was given up.")
@@ -218,11 +218,11 @@ class ChatCards:
                 self._settled.add(request.digest)
                 self._transcript.print(TOO_LATE)
             else:
-                self._transcript.quote(visible(str(problem)))
+                self._transcript.complain(problem)
                 if granted is not None:
                     self._transcript.print("Nothing was granted, and the card still waits.")
         except LastWordError as problem:
-            self._transcript.quote(visible(str(problem)))
+            self._transcript.complain(problem)
             self._transcript.print("It is not known whether your answer arrived. If it did not, the card comes back.")
         else:
             self._settled.add(request.digest)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
+from urllib.parse import urlencode
 
 from lastword.call import Decision
-from lastword.card import one_line, responses, visible
+from lastword.card import one_line, responses
 from lastword.errors import LastWordError, did_you_mean
 from lastword.terminal.transcript import Transcript, preset_status
 from lastword.tools.guard import refuse_below
@@ -74,6 +75,7 @@ class ChatCommands:
 
     def __init__(self, chat: Talk) -> None:
         self._chat = chat
+        self._window = chat.window
         self._screen = chat.transcript
         self._listing = NumberedInbox()
 
@@ -88,8 +90,12 @@ class ChatCommands:
                 refuse_below("/stop", hint="lastword stop does it, and says that a tool did")
             await getattr(self, f"_{name}")(rest)
         except LastWordError as problem:
-            self._screen.quote(visible(str(problem)))
+            self._screen.complain(problem)
         return True
+
+    async def _do(self, path: str, **body: Any) -> None:
+        """Have the server do something, and wait until what it did can be seen here."""
+        await self._chat.until_seen((await self._window.do(path, responses.Done, **body)).event)
 
     async def _help(self, rest: str) -> None:
         width = max(map(len, COMMANDS)) + 2
@@ -109,7 +115,7 @@ class ChatCommands:
             self._screen.print("There are no tools. `lastword new tool NAME` makes one; --tools DIR names a folder.")
 
     async def _state(self, rest: str) -> None:
-        self._screen.quote(await self._chat.window.shared())
+        self._screen.quote((await self._window.read("shared", responses.SharedText)).text)
 
     async def _preset(self, rest: str) -> None:
         chat = self._chat
@@ -120,16 +126,16 @@ class ChatCommands:
                 hint=did_you_mean(rest, names) or f"the presets are: {', '.join(names)}",
             )
         if rest:
-            await chat.until_seen(await chat.window.choose(rest))
+            await self._do("preset", name=rest)
         for preset in chat.replica.settings.presets:
             mark = "*" if preset.name == chat.replica.settings.preset else " "
             self._screen.print(f"{mark} {preset_status(preset)}; protocol {preset.protocol}; model {preset.model}")
 
     async def _tokens(self, rest: str) -> None:
-        self._screen.print((await self._chat.window.tokens()).words)
+        self._screen.print((await self._window.read("tokens", responses.TokenTotal)).words)
 
     async def _runs(self, rest: str) -> None:
-        told = await self._chat.window.timeline()
+        told = await self._window.read("timeline", responses.SessionTimeline)
         rows = [_call_row(call) for call in told.calls] + [_script_row(script) for script in told.runs]
         lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
         if len(lines) > MAX_RUNS:
@@ -137,11 +143,11 @@ class ChatCommands:
         self._screen.print(*(lines or ["Nothing was called in this session yet."]))
 
     async def _new(self, rest: str) -> None:
-        await self._chat.until_seen(await self._chat.window.new())
+        await self._do("new")
         self._screen.print("A new conversation. /conversations lists the others.")
 
     async def _conversations(self, rest: str) -> None:
-        told = await self._chat.window.conversations(rest)
+        told = await self._window.read(f"conversations?{urlencode({'words': rest})}", responses.ConversationsFound)
         found = told.conversations
         for entry in found[:MAX_RUNS]:
             self._screen.print(f"{'*' if entry.is_open else ' '} {entry.id}  {entry.title}")
@@ -158,7 +164,7 @@ class ChatCommands:
     async def _open(self, rest: str) -> None:
         if not rest:
             raise LastWordError("say which conversation", hint="/conversations lists them")
-        await self._chat.until_seen(await self._chat.window.open(rest))
+        await self._do("open", id=rest)
         self._screen.print(f"This is conversation {rest}.")
 
     async def _answer(self, rest: str) -> None:
@@ -187,10 +193,13 @@ class ChatCommands:
         if not numbers:
             raise LastWordError("say which cards", hint="/deny 2-5 REASON, with the numbers of the last /inbox")
         waiting = self._chat.replica.inbox
-        cards = [(e.id, e.digest) for e in self._listing.pick(numbers) if e.id in waiting]
-        done = await self._chat.window.answers(cards, "deny", reason.strip() or None) if cards else None
-        await self._chat.until_seen(done.event) if done is not None else None
-        results = () if done is None else done.results
+        cards = [{"call_id": e.id, "digest": e.digest} for e in self._listing.pick(numbers) if e.id in waiting]
+        results: tuple[responses.AnswerResult, ...] = ()
+        if cards:
+            body = {"cards": cards, "action": "deny", "reason": reason.strip() or None}
+            done = await self._window.do("answers", responses.DoneSeverally, **body)
+            await self._chat.until_seen(done.event)
+            results = done.results
         for refused in (result for result in results if result.code is not None):
             self._screen.quote(f"{refused.call_id}: {refused.message}")
         self._screen.print(f"{sum(result.code is None for result in results)} denied.")
@@ -200,10 +209,10 @@ class ChatCommands:
         if word and (word != "revoke" or not grant_id.strip()):
             raise LastWordError("say which grant to take back", hint="/grants revoke ID; /grants lists them")
         if word:
-            await self._chat.window.revoke_grant(grant_id.strip())
+            await self._window.do("grant_revoke", responses.Done, id=grant_id.strip())
             self._screen.print("Taken back. What it has started goes on; nothing more starts by it.")
             return
-        found = (await self._chat.window.grants()).grants
+        found = (await self._window.read("grants", responses.GrantsFound)).grants
         for grant in found:
             self._screen.print(f"{grant.id}  {grant.sentence}")
             self._screen.print(f"    {grant.used}{f'; over: {grant.over}' if grant.over else ''}")
@@ -212,14 +221,14 @@ class ChatCommands:
 
     async def _undo(self, rest: str) -> None:
         before = self._chat.replica.undone()
-        done = await self._chat.window.undo(rest or None)
+        done = await self._window.do("undo", responses.DoneInWords, call_id=rest or None)
         await self._chat.until_seen(done.event)
         self._screen.told_undone |= self._chat.replica.undone() - before
         self._screen.quote(done.message)
         self._screen.print("The model hears of it with your next message.")
 
     async def _stop(self, rest: str) -> None:
-        self._screen.quote(await self._chat.window.stop_everything())
+        self._screen.quote((await self._window.do("stop_everything", responses.DoneInWords)).message)
 
     async def _resolve(self, rest: str) -> None:
         call_id, _, said = rest.partition(" ")
@@ -234,7 +243,8 @@ class ChatCommands:
                 "nobody knows whether it happened, so running it again takes the name of its tool as well",
                 hint=f"/resolve {call_id} again TOOL",
             )
-        self._screen.quote(await self._chat.window.resolve(call_id, decided, word or None))
+        body = {"call_id": call_id, "decision": decided, "word": word or None}
+        self._screen.quote((await self._window.do("resolve", responses.DoneInWords, **body)).message)
 
 
 def _call_row(call: views.CallItem) -> tuple[float, str]:

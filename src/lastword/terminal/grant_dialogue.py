@@ -18,7 +18,7 @@ from lastword.card import responses, visible
 from lastword.consent import UserAction
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
-from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Listener, WordReader
+from lastword.terminal.keyboard import CLOSE, ENTER, Listener, WordReader
 from lastword.terminal.tty import ROWS, SmallestSize
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ NARROWER = "The window became narrower. Here it is again:"
 TOO_LOW = "The window was too low for what you would agree to. Here it is again:"
 HIGHER = "Make the window higher to read it."
 UNTYPED = f"Nothing was granted: the word {responses.GRANT_WORD} was not typed, alone and by hand."
+CROWDED = "grants nothing"
 NO_KEYS_LEFT = "There are more lines than keys. With --plain, and on the page, all of them can be chosen."
 TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat. What was done by then stays done."
 
@@ -256,11 +257,11 @@ class GrantDialogue:
 class PlainGrantDialogue:
     """The second step, read aloud and answered with words."""
 
-    def __init__(self, tool: str, steps: Steps, words: WordReader, say: Callable[[str], None]) -> None:
+    def __init__(self, tool: str, steps: Steps, words: WordReader) -> None:
         self._tool = tool
         self._steps = steps
         self._words = words
-        self._say = say
+        self._say = words.say
         self._options: list[Option] = []
 
     async def hold(self) -> UserAction | None:
@@ -271,17 +272,15 @@ class PlainGrantDialogue:
         self._say_all(step, choice)
         ways = ["a number, to choose what it stands for", *([step.word] if step.digest else []), BACK]
         while True:
-            typed = await self._line(f"Type one of these and press Enter: {', '.join(ways)}.")
+            typed = await self._words.ask(f"Type one of these and press Enter: {', '.join(ways)}.", CROWDED)
             if typed is None or typed.casefold() in (BACK, "back"):
                 return None
             if typed.isascii() and typed.isdigit() and len(typed) < 4 and 0 < int(typed) <= len(self._options):
                 if (changed := await self._change(step, choice, self._options[int(typed) - 1])) is not None:
                     return changed
             elif typed.casefold() == step.word and step.digest:
-                if (
-                    await self._line(f"Type the name of the tool, {self._tool}, and press Enter to grant it.")
-                    == self._tool
-                ):
+                words = f"Type the name of the tool, {self._tool}, and press Enter to grant it."
+                if await self._words.ask(words, CROWDED) == self._tool:
                     return self._steps.agree(step)
                 self._say(f"Nothing was granted: that was not {self._tool}, alone.")
             else:
@@ -290,25 +289,13 @@ class PlainGrantDialogue:
     async def _change(self, step: responses.GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
         if option.limit is None:
             return option.choice
-        typed = await self._line(f"{limit_words(step, option.limit)}? Type it and press Enter.")
+        typed = await self._words.ask(f"{limit_words(step, option.limit)}? Type it and press Enter.", CROWDED)
         if typed is None:
             return None
         changed = limited(choice, option.limit, typed)
         if changed is None:
             self._say(responses.GRANT_WORDS["not_whole"])
         return changed
-
-    async def _line(self, words: str) -> str | None:
-        """What is typed after a question, alone; None at the end."""
-        while True:
-            await self._words.wait_until_quiet(lambda: self._say(UNQUIET))
-            self._say(words)
-            try:
-                typed = await self._words.line()
-            except Crowded:
-                self._say(f"That came together with other keys, and grants nothing. {UNQUIET}")
-                continue
-            return None if typed is None else typed.strip()
 
     def _say_all(self, step: responses.GrantStep, choice: GrantChoice) -> None:
         rows = options_of(step, choice)

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
-from typing import Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.data_structures import Size
@@ -33,8 +33,10 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from lastword.display import marks
 from lastword.terminal import tty
-from lastword.terminal.card_layout import PROMPT, Sheet
 from lastword.terminal.tty import MAX_READ, forget_typed, size_of, unlined
+
+if TYPE_CHECKING:
+    from lastword.terminal.card_layout import Sheet
 
 # Whoever types a word presses its second letter within this time, and the rest of a paste or of a terminal's reply
 # comes much sooner. Longer, a deliberate press would seem to be ignored.
@@ -157,13 +159,13 @@ class Listener:
     async def line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
         """A line of text below the card; None when the person changed their mind."""
         self._sheet.clear_prompt()
-        return await self._keys.line(PROMPT + words, text, secret=secret)
+        return await self._keys.line(self._sheet.prompt + words, text, secret=secret)
 
     async def is_word(self, word: str, words: str) -> bool:
         """Whether the person types this word, alone and by hand."""
         await self.quiet()
         self._sheet.clear_prompt()
-        typed = await self._keys.word(PROMPT + words)
+        typed = await self._keys.word(self._sheet.prompt + words)
         return typed is not None and typed.strip().casefold() == word
 
 
@@ -271,22 +273,40 @@ class Keyboard:
 class WordReader:
     """Lines as the terminal itself edits them, for the plain mode: with the same rules for what counts."""
 
-    def __init__(self, stdin: TextIO) -> None:
-        self._stdin = stdin
+    def __init__(self, stdin: TextIO, screen: TextIO) -> None:
+        self.stdin = stdin
+        self._screen = screen
 
-    async def wait_until_quiet(self, disturbed: Callable[[], None]) -> None:
-        """Throw away what is typed, until nothing comes any more; `disturbed` hears of the first of it."""
-        forget_typed(self._stdin.fileno())
-        with unlined(self._stdin):
-            await _wait_until_quiet(self._stdin.fileno(), disturbed)
+    def say(self, words: str) -> None:
+        """Print one line."""
+        self._screen.write(words + "\n")
+        self._screen.flush()
+
+    async def ask(self, words: str, does: str) -> str | None:
+        """What is typed after a question, alone; None at the end. `does`: what an answer does that came with others."""
+        while True:
+            await self.wait_until_quiet()
+            self.say(words)
+            try:
+                typed = await self.line()
+            except Crowded:
+                self.say(f"That came together with other keys, and {does}. {UNQUIET}")
+            else:
+                return None if typed is None else typed.strip()
+
+    async def wait_until_quiet(self) -> None:
+        """Throw away what is typed, until nothing comes any more, and say so."""
+        forget_typed(self.stdin.fileno())
+        with unlined(self.stdin):
+            await _wait_until_quiet(self.stdin.fileno(), lambda: self.say(UNQUIET))
 
     async def line(self) -> str | None:
         """The next line; None at the end. Raises `Crowded` when more came right behind it: that was no answer."""
-        typed = await read_line(self._stdin)
+        typed = await read_line(self.stdin)
         if typed is None:
             return None
-        with unlined(self._stdin):  # or what follows would only be seen when it ends with Enter
-            if await _is_followed(self._stdin.fileno()):
+        with unlined(self.stdin):  # or what follows would only be seen when it ends with Enter
+            if await _is_followed(self.stdin.fileno()):
                 raise Crowded
         return typed
 

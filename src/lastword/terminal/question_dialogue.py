@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from lastword.consent import MASK
 from lastword.display import first_units
-from lastword.terminal.card_layout import MIN_WIDTH
-from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, UNQUIET, Crowded, Keyboard, Keys, WordReader
-from lastword.terminal.tty import no_echo, size_of, wrap
+from lastword.terminal.card_layout import MIN_WIDTH, Sheet
+from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, Crowded, Keyboard, Keys, Listener, WordReader
+from lastword.terminal.tty import no_echo, wrap
 
 if TYPE_CHECKING:
     from lastword.card import views
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 BAR = "┆ "
 PROMPT = "┆ ? "
 COLOR = "magenta"
-CLOSED = "Closed without an answer."
+CLOSED, DECLINED, GIVEN = "Closed without an answer.", "You would rather not say.", "Your answer was sent."
 # None of these is a word of a card that asks for consent.
 GIVE, DECLINE = "Send answer", "Rather not say"
 
@@ -117,8 +116,8 @@ class QuestionDialogue:
         self._keys = keys
         self.send = send
         self._answers = _Answers(call.question.fields)
-        self._console = Console(file=screen, highlight=False, markup=False, emoji=False)
-        self._is_at_prompt = False
+        self._sheet = Sheet(COLOR, screen, PROMPT)
+        self._listener = Listener(keys, self._sheet)
 
     async def hold(self) -> QuestionReply:
         """Show the question and talk until it was answered."""
@@ -127,13 +126,10 @@ class QuestionDialogue:
             try:
                 await self._listen()
                 while True:
-                    key = await self._keys.key(self._menu.keys() | {CLOSE, ENTER})
-                    if key is None or key == ENTER:
-                        self._hint(
-                            UNQUIET if key is None else "Enter alone sends nothing: press one of the keys above."
-                        )
-                        await self._quiet()
-                        self._hint(LISTENING)
+                    key = await self._listener.key(self._menu.keys() | {CLOSE, ENTER})
+                    if key == ENTER:
+                        await self._listener.again("Enter alone sends nothing: press one of the keys above.")
+                        self._sheet.hint(LISTENING)
                     elif (reply := await self._step(key)) is not None:
                         return reply
             except EOFError:
@@ -150,35 +146,33 @@ class QuestionDialogue:
         if key == CLOSE:
             return await self._over(QuestionReply("close"), CLOSED)
         if key == "k":
-            return await self._over(QuestionReply("decline"), "You would rather not say.")
+            return await self._over(QuestionReply("decline"), DECLINED)
         if key == "f":
             await self._fill()
         elif key == "m":
             self._print(words_of(self._call, self._question, whole=True))
         elif key == "s":
             if (missing := self._answers.lacks) is not None:
-                self._print([("", f"“{missing.label}” has to be filled in first: f does.", "bold")])
+                self.say(f"“{missing.label}” has to be filled in first: f does.")
             else:
                 reply = QuestionReply("give", dict(self._answers.texts))
                 problem = await self.send(reply)
+                self.say(GIVEN if problem is None else f"Not sent: {problem}")
                 if problem is None:
-                    self._print([("", "Your answer was sent.", "bold")])
                     return reply
-                self._print([("", f"Not sent: {problem}", "bold")])
         await self._listen()
         return None
 
     async def _over(self, reply: QuestionReply, words: str) -> QuestionReply:
         await self.send(reply)
-        self._print([("", words, "bold")])
+        self.say(words)
         return reply
 
     async def _fill(self) -> None:
         for number, field in enumerate(self._answers.fields, 1):
-            words = f"{PROMPT}{number}. {field.label[:40]} ({_kind(field)}): "
-            self._clear()
             before = "" if field.secret else self._answers.texts.get(field.name, "")
-            typed = await self._keys.line(words, before, secret=field.secret)
+            words = f"{number}. {field.label[:40]} ({_kind(field)}): "
+            typed = await self._listener.line(words, before, secret=field.secret)
             if typed is None:
                 break  # Esc goes back to the menu, with what is there so far.
             self._answers.set(field, typed)
@@ -193,36 +187,19 @@ class QuestionDialogue:
         return items
 
     async def _listen(self) -> None:
-        await self._quiet()
+        await self._listener.quiet()
         keys = "   ".join(f"[{key}] {words}" for key, words in [*self._menu.items(), ("Esc", "close")])
         self._print([("", "", ""), ("", keys, "")])
-        self._hint("")
-
-    async def _quiet(self) -> None:
-        if not await self._keys.wait_until_quiet(lambda: self._hint(UNQUIET)):
-            raise EOFError
+        self._sheet.hint("")
 
     def _print(self, lines: Iterable[Line]) -> None:
-        self._clear()
-        room = max(MIN_WIDTH, size_of(self._console.file)[0]) - len(BAR) - 1
-        for lead, text, style in lines:
-            for piece in wrap(text, room - len(lead)):
-                # Whatever a line of the tool's looks like, it comes behind a bar of ours.
-                line = Text(BAR, COLOR).append(lead, "default").append(piece, style or "default")
-                self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
-
-    def _hint(self, words: str) -> None:
-        if not self._console.is_terminal or self._console.is_dumb_terminal:
-            return
-        self._clear()
-        self._console.print(Text(PROMPT, COLOR).append(words, "italic default"), end="", soft_wrap=True)
-        self._is_at_prompt = True
-
-    def _clear(self) -> None:
-        if self._is_at_prompt:
-            self._console.file.write("\r\x1b[K")
-            self._console.file.flush()
-            self._is_at_prompt = False
+        room = max(MIN_WIDTH, self._sheet.width) - len(BAR) - 1
+        # Whatever a line of the tool's looks like, it comes behind a bar of ours.
+        self._sheet.print(
+            Text(BAR, COLOR).append(lead, "default").append(piece, style or "default")
+            for lead, text, style in lines
+            for piece in wrap(text, room - len(lead))
+        )
 
 
 def question_dialogue(
@@ -230,20 +207,19 @@ def question_dialogue(
 ) -> QuestionDialogue | PlainQuestionDialogue:
     """The conversation about a question at this terminal."""
     if plain:
-        return PlainQuestionDialogue(call, stdin, screen, send)
+        return PlainQuestionDialogue(call, WordReader(stdin, screen), send)
     return QuestionDialogue(call, Keyboard(stdin, screen), screen, send)
 
 
 class PlainQuestionDialogue:
     """A question that is read aloud and answered with words."""
 
-    def __init__(self, call: views.CallItem, stdin: TextIO, screen: TextIO, send: Send) -> None:
+    def __init__(self, call: views.CallItem, words: WordReader, send: Send) -> None:
         assert call.question is not None
         self._call = call
         self._question = call.question
-        self._stdin = stdin
-        self._words = WordReader(stdin)
-        self._screen = screen
+        self._words = words
+        self.say = words.say
         self.send = send
         self._answers = _Answers(call.question.fields)
 
@@ -252,7 +228,7 @@ class PlainQuestionDialogue:
         for lead, text, _ in words_of(self._call, self._question, whole=True):
             self.say(lead + text)
         while True:
-            await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
+            await self._words.wait_until_quiet()
             ways = ["fill NUMBER", "send"] if self._question.can_give else []
             self.say(f"Type one of these and press Enter: {', '.join([*ways, 'rather not say', 'close'])}.")
             typed = await self._line()
@@ -260,19 +236,12 @@ class PlainQuestionDialogue:
             if reply is None:
                 continue
             if (problem := await self.send(reply)) is None:
-                self.say(
-                    {"give": "Your answer was sent.", "decline": "You would rather not say."}.get(reply.action, CLOSED)
-                )
+                self.say({"give": GIVEN, "decline": DECLINED}.get(reply.action, CLOSED))
                 return reply
             self.say(f"Not sent: {problem}")
 
     def count(self, waiting: int) -> None:
         """Says nothing, as a card that is read aloud does not."""
-
-    def say(self, words: str) -> None:
-        """Print one line."""
-        self._screen.write(words + "\n")
-        self._screen.flush()
 
     async def _line(self) -> str | None:
         try:
@@ -301,7 +270,7 @@ class PlainQuestionDialogue:
     async def _fill(self, field: views.FormField) -> None:
         self.say(f"“{field.label}” ({_kind(field)}):")
         if field.secret:
-            with no_echo(self._stdin):
+            with no_echo(self._words.stdin):
                 typed = await self._line()
         else:
             typed = await self._line()

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from lastword.call import Reported
-from lastword.card import views
+from lastword.card import views, visible
 from lastword.consent import IN_A_WORD
 from lastword.terminal.card_layout import MIN_WIDTH
 from lastword.terminal.model_words import ModelWords
@@ -131,6 +131,10 @@ class Transcript:
         width = max(MIN_WIDTH, size_of(self._screen)[0] - 1 - len(bar))
         for line in text.split("\n"):
             self.print(*(f"{bar}{piece}" for piece in ([line] if self._plain else wrap(line, width))))
+
+    def complain(self, problem: Exception) -> None:
+        """What could not be done, and why: its words may be a tool's or a server's."""
+        self.quote(visible(str(problem)))
 
     def greet(self, words: Iterable[str]) -> None:
         """The first lines, and the end of what was there before."""

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,6 @@ from lastword.talk import ApiError, ConnectionLost, Wire
 from lastword.tools import Manifest, Parameter
 
 if TYPE_CHECKING:
-    from lastword.call import Decision
     from lastword.rules import GrantChoice
 
 T = TypeVar("T")
@@ -128,119 +127,65 @@ class Window:
 
     # Doing. What changes something returns the event that tells of it.
 
+    async def do(self, path: str, kind: type[T], **body: Any) -> T:
+        """What a person may do without having seen a card; returns what came of it."""
+        headers = {"Cookie": self._cookie, "X-Lastword-Token": self._token}
+        return understood(_clean(await self._exchange("POST", path, msgspec.json.encode(body), headers)), kind)
+
     async def say(self, text: str) -> str:
         """Say something to the assistant."""
-        return (await self._post("say", {"text": text}, responses.Done)).event
+        return (await self.do("say", responses.Done, text=text)).event
 
     async def answer(self, request: ApprovalRequest, action: UserAction, edits: dict[str, str]) -> str:
         """Answer exactly the request that was shown. Refused when it is another one by now, or answered."""
         second = "allow_second" if action.acts else "deny_rest" if action.rest else "deny"
         how = "allow" if action.primary_confirmed else second if action.secondary_confirmed else "close"
-        body: dict[str, Any] = {"call_id": request.call_id, "digest": request.digest, "action": how}
-        body["reason"] = action.reason
+        body: dict[str, Any] = {**_named(request), "action": how, "reason": action.reason}
         if action.agrees:  # The dialogue takes no yes to what cannot be undone without its word.
             second_act = SecondAct.of(request)
             body["word"] = second_act.word if second_act else None
         if how == "allow":
             body["edits"] = edits
-        return (await self._post("answer", body, responses.Done)).event
+        return (await self.do("answer", responses.Done, **body)).event
 
     async def grant_step(self, request: ApprovalRequest, choice: GrantChoice) -> responses.GrantStep:
         """What a choice in the second step of a card would grant. Nothing is."""
-        card = {"call_id": request.call_id, "digest": request.digest}
-        return await self._post("grant_step", card | msgspec.to_builtins(choice), responses.GrantStep)
+        return await self.do("grant_step", responses.GrantStep, **_named(request), **msgspec.to_builtins(choice))
 
     async def grant(self, request: ApprovalRequest, step: str) -> str:
         """Allow the card, and what this step of it said. The dialogue takes no yes to it without its word."""
-        body = {"call_id": request.call_id, "digest": request.digest, "step": step, "word": responses.GRANT_WORD}
-        return (await self._post("grant", body, responses.Done)).event
-
-    async def answers(self, cards: Sequence[tuple[str, str]], how: str, reason: str | None) -> responses.DoneSeverally:
-        """Answer several at once, each by its call and the digest that was seen."""
-        seen = [{"call_id": call_id, "digest": digest} for call_id, digest in cards]
-        return await self._post("answers", {"cards": seen, "action": how, "reason": reason}, responses.DoneSeverally)
+        body = {**_named(request), "step": step, "word": responses.GRANT_WORD}
+        return (await self.do("grant", responses.Done, **body)).event
 
     async def answer_question(self, call_id: str, question: str, action: str, values: dict[str, str]) -> str:
         """Answer exactly the question of a running tool that was shown."""
         body = {"call_id": call_id, "question": question, "action": action, "values": values}
-        return (await self._post("answer_question", body, responses.Done)).event
+        return (await self.do("answer_question", responses.Done, **body)).event
 
     async def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
-        await self._post("cancel", {"call_id": call_id}, responses.Done)
+        await self.do("cancel", responses.Done, call_id=call_id)
 
     async def stop(self) -> None:
         """Stop the turn."""
-        await self._post("stop", {"turn": True}, responses.Done)
-
-    async def stop_everything(self) -> str:
-        """Stop everything, also in other programs; returns what was stopped and what could not be, in words."""
-        return (await self._post("stop_everything", {}, responses.DoneInWords)).message
-
-    async def new(self) -> str:
-        """Begin another conversation."""
-        return (await self._post("new", {}, responses.Done)).event
-
-    async def open(self, conversation: str) -> str:
-        """Come back to a conversation."""
-        return (await self._post("open", {"id": conversation}, responses.Done)).event
-
-    async def conversations(self, words: str) -> responses.ConversationsFound:
-        """Those that there are, newest first; with words, those that have them."""
-        return await self._read(f"conversations?{urlencode({'words': words})}", responses.ConversationsFound)
-
-    async def tokens(self) -> responses.TokenTotal:
-        """What the model's server counted for the answers of the conversation."""
-        return await self._read("tokens", responses.TokenTotal)
-
-    async def grants(self) -> responses.GrantsFound:
-        """What stands for an answer: grants, and rules."""
-        return await self._read("grants", responses.GrantsFound)
-
-    async def revoke_grant(self, grant_id: str) -> None:
-        """Take a grant back."""
-        await self._post("grant_revoke", {"id": grant_id}, responses.Done)
-
-    async def choose(self, preset: str) -> str:
-        """Work under this preset from now on."""
-        return (await self._post("preset", {"name": preset}, responses.Done)).event
-
-    async def undo(self, call_id: str | None) -> responses.DoneInWords:
-        """Take back what a call changed, or the last one; returns what was done, in words."""
-        return await self._post("undo", {"call_id": call_id}, responses.DoneInWords)
-
-    async def resolve(self, call_id: str, decision: Decision, word: str | None = None) -> str:
-        """Decide about a call in doubt; returns what became of it, in words."""
-        body = {"call_id": call_id, "decision": decision, "word": word}
-        return (await self._post("resolve", body, responses.DoneInWords)).message
+        await self.do("stop", responses.Done, turn=True)
 
     # Asking.
 
     async def question(self, call_id: str, digest: str) -> tuple[ApprovalRequest, str]:
         """The request behind a card, as it was asked: unmarked, with secrets as digests; and why nothing can be granted
         from it here, if so it is."""
-        data = await self._get(f"question?call_id={quote(call_id, safe='')}&digest={quote(digest, safe='')}")
+        data = await self._get(f"question?{urlencode({'call_id': call_id, 'digest': digest})}")
         question = understood(data, responses.CardQuestion)
         manifest = _without_secret_types(understood(question.manifest, Manifest))
         return ApprovalRequest.from_facts(question.facts, manifest), _clean(question.why_no_grant)
 
-    async def shared(self) -> str:
-        """What the tools of the session know."""
-        return (await self._read("shared", responses.SharedText)).text
-
-    async def timeline(self) -> responses.SessionTimeline:
-        """The calls and runs of the session."""
-        return await self._read("timeline", responses.SessionTimeline)
-
-    async def _read(self, path: str, kind: type[T]) -> T:
+    async def read(self, path: str, kind: type[T]) -> T:
+        """What a person may know at any time."""
         return understood(_clean(await self._get(path)), kind)
 
     async def _get(self, path: str) -> dict[str, Any]:
         return await self._exchange("GET", path, None, {"Cookie": self._cookie})
-
-    async def _post(self, path: str, body: dict[str, Any], kind: type[T]) -> T:
-        headers = {"Cookie": self._cookie, "X-Lastword-Token": self._token}
-        return understood(_clean(await self._exchange("POST", path, msgspec.json.encode(body), headers)), kind)
 
     async def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
         async with self._wire.exchange(method, f"/page/{path}", body, headers) as response:
@@ -295,6 +240,16 @@ class Replica:
             return None
         last = next(reversed(self.items.values()), None)
         return ("", 0) if last is None else (last.id, len(last.text) if isinstance(last, views.MessageItem) else 0)
+
+    def call(self, call_id: str) -> views.CallItem | None:
+        """The call of this id; None where there is no such call."""
+        item = self.items.get(call_id)
+        return item if isinstance(item, views.CallItem) else None
+
+    def has_failed(self) -> bool:
+        """Whether the last thing that is said is that something went wrong."""
+        last = next(reversed(self.items.values()), None)
+        return isinstance(last, views.MessageItem) and last.problem
 
     def undone(self) -> set[str]:
         """The calls that were taken back."""
@@ -413,6 +368,11 @@ def in_our_shape() -> Iterator[None]:
             f"the server tells of something that this terminal does not understand ({problem})",
             hint="are both of the same version?",
         ) from None
+
+
+def _named(request: ApprovalRequest) -> dict[str, Any]:
+    """The card that something is done about, as it was shown."""
+    return {"call_id": request.call_id, "digest": request.digest}
 
 
 def _without_secret_types(manifest: Manifest) -> Manifest:

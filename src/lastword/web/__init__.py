@@ -13,10 +13,8 @@
     history.py            the same conversation after a restart, the timeline, the tokens
     shared_items.py       the items that all windows show, and the numbered events that tell of them
     call_item.py          one call as an item, from events or from the journal
-    card_view.py          a question as the page shows it: marked, masked, with everything that a decision needs
-    card_routes.py        looking at cards, and what counts as an answer
+    card_routes.py        looking at cards, what counts as an answer, and the grants that are given with one
     other_sessions.py     questions of other programs that share the memory
-    grant_routes.py       the second step of a card, and the grants that stand
     server_routes.py      MCP servers to look at, trust and remove
     ui/                   the page itself, in TypeScript; static/ is built from it
 
@@ -30,7 +28,6 @@ from lastword.lazily import open_door
 if TYPE_CHECKING:
     from lastword.web.assistant import AssistantSetup
     from lastword.web.call_item import CallItemBuilder
-    from lastword.web.card_view import card_of
     from lastword.web.conversation_list import begins_session, left_unfinished, open_last
     from lastword.web.history import calls_of
     from lastword.web.model_form import ModelForm

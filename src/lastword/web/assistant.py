@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from lastword.card import one_line, views, visible
 from lastword.errors import LastWordError, StoreError
-from lastword.log import trouble
 from lastword.server import Refusal
 from lastword.talk import Api, Ended, Heard, ResolvedPreset, Said, Satellite, Thought, Tour
 from lastword.web import history
@@ -284,7 +283,7 @@ class Assistant:
         if isinstance(problem, LastWordError) and not isinstance(problem, StoreError):
             self._shown.note(visible(str(problem)), problem=True)
         else:
-            self._shown.note(trouble("Something broke, and the assistant stopped", problem), problem=True)
+            self._shown.tell_trouble("Something broke, and the assistant stopped", problem)
 
     def _take_model(self) -> bool:
         """Let the model answer that a person chose. Never in the middle of a turn: that is the other one's."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import in_one_line, one_line, question_view, script_line, shortened, views, visible
+from lastword.card import Face, card_of, one_line, question_view, script_line, shortened, views, visible
 from lastword.consent import (
     IN_A_WORD,
     Answerer,
@@ -21,14 +21,14 @@ from lastword.consent import (
     UserAction,
     denied,
     in_words,
+    person,
     read_answerer,
     size_in_words,
     unhidden,
 )
 from lastword.display import color_name, glyph
 from lastword.journal import content_of, data_of
-from lastword.web.card_view import card_of
-from lastword.web.page_gate import surface_of
+from lastword.rules import why_no_step
 
 if TYPE_CHECKING:
     from lastword.store import Record
@@ -70,8 +70,8 @@ class CallItemBuilder:
         self._change(
             tool=request.tool,
             **self._origin(request.origin),
-            arguments=_rows(request.shown_arguments),
-            card=card_of(request, request.principal if me is None else me) if still else None,
+            arguments=Face.rows(request.shown_arguments),
+            card=card_of(request, why_no_step(request, request.principal if me is None else me)) if still else None,
             status="waiting" if still else "left",
             times_asked=item.times_asked + 1,
             asked_at=item.asked_at or at,
@@ -88,7 +88,7 @@ class CallItemBuilder:
     def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""
         self._action = action
-        reply = views.CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
+        reply = views.CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), _surface_of(by))
         if by.kind == "grant":
             # Its name says nothing to anybody, and of which day it is comes with the start.
             reply = views.CallReply("standing", "your grant")
@@ -103,7 +103,7 @@ class CallItemBuilder:
             tool=tool,
             name=self.item.name or one_line(tool),
             **self._origin(origin),
-            arguments=_rows(arguments),
+            arguments=Face.rows(arguments),
             card=None,
             started_at=at,
             status="running",
@@ -115,7 +115,7 @@ class CallItemBuilder:
             tool=tool,
             name=self.item.name or one_line(tool),
             **self._origin(origin),
-            arguments=_rows(arguments),
+            arguments=Face.rows(arguments),
             reply=views.CallReply("ruled", one_line(f"the rule {rule}", MAX_WHY)),
             card=None,
             answered_at=at,
@@ -160,7 +160,7 @@ class CallItemBuilder:
 
     def undone(self, by: str) -> None:
         """What it changed was taken back."""
-        self._change(undone_by=one_line(by), undone_on=surface_of(by))
+        self._change(undone_by=one_line(by), undone_on=_surface_of(by))
 
     def resumed(self) -> None:
         """Its program lives: what looked interrupted in the journal is still going on."""
@@ -192,7 +192,7 @@ class CallItemBuilder:
             case "handed_over":
                 if why := data.get("why"):
                     self._change(reply=views.CallReply("standing", one_line(why, MAX_WHY)))
-                self._change(arguments=_rows(data["arguments"]), started_at=at)
+                self._change(arguments=Face.rows(data["arguments"]), started_at=at)
             case "handed_back":
                 how = "done" if data["went_well"] else "failed"
                 words = f"{data['to']} says: {how}. {data['message']}".strip()
@@ -282,6 +282,14 @@ def own_words(message: str, tool: str, action: UserAction | None) -> str:
     return message[len(head) : -len(last)] if message.startswith(head) and message.endswith(last) else message
 
 
+def _surface_of(by: Answerer | str) -> views.Surface | None:
+    """The kind of window that somebody sat at; None when it was none of ours. Of an undo only the words are kept."""
+    if isinstance(by, Answerer):
+        return "page" if by.where == "page" else "terminal" if by.where == "terminal" else None
+    surfaces: tuple[views.Surface, ...] = ("page", "terminal")
+    return next((surface for surface in surfaces if str(person(where=surface)) == by), None)
+
+
 def _how(action: UserAction, by: Answerer) -> Literal["allowed", "second", "edited", "denied", "closed", "auto"]:
     if action.agrees:
         if by.kind != "person":
@@ -290,10 +298,6 @@ def _how(action: UserAction, by: Answerer) -> Literal["allowed", "second", "edit
             return "second"
         return "allowed" if action.arguments is None else "edited"
     return "denied" if action.secondary_confirmed else "closed"
-
-
-def _rows(arguments: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((one_line(name), one_line(in_one_line(value), 300)) for name, value in arguments.items())
 
 
 def brief(arguments: bytes) -> dict[str, Any]:

@@ -11,8 +11,8 @@ where the questions of other programs come from (other_sessions.py), and what co
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -34,7 +34,6 @@ from lastword.call import (
 )
 from lastword.card import SecondAct, entry_of, one_line, shortened, views, visible
 from lastword.errors import SessionError
-from lastword.log import trouble
 from lastword.server import Refusal
 from lastword.web import history
 from lastword.web.assistant import Assistant, AssistantSetup, busy
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
     from lastword.consent import Answerer, Outcome
     from lastword.session import Session
     from lastword.talk import Api
+
+T = TypeVar("T", bound="_Shown")
 
 # No window of ours lets a card be answered sooner: a page waits longer than this, a terminal a little longer.
 UNREAD_SECONDS = 0.4
@@ -67,7 +68,7 @@ class ConversationView:
         self.session = session
         self._clock = session.journal.clock
         self.feed = Feed()
-        self.times = ReadingTimes()
+        self.checks = AnswerChecks()
         self.shown = SharedItems(self.feed, self._clock)
         self.inbox = Inbox(self.feed, self._clock)
         self.assistant = Assistant(session, api, setup, self.shown, has_servers=has_servers)
@@ -131,7 +132,7 @@ class ConversationView:
         try:
             self._take(event)
         except Exception as problem:
-            self.shown.note(trouble("Something happened that cannot be shown", problem), problem=True)
+            self.shown.tell_trouble("Something happened that cannot be shown", problem)
 
     def _take(self, event: Event) -> None:
         now = self._clock()
@@ -181,7 +182,7 @@ class ConversationView:
     def show(self, item: views.Item) -> None:
         """Show an item, or its new look; the inbox follows."""
         if isinstance(item, views.CallItem) and item.card is not None:
-            self.times.shown(item.card.digest)
+            self.checks.shown(item.card.digest)
         self.shown.show(item)
         if isinstance(item, views.CallItem) and item.card is None:
             self.inbox.drop(views.InboxGone(item.id, item.reply, item.end, item.ended_at))
@@ -228,11 +229,16 @@ class ConversationView:
     async def resolve(self, call_id: str, decision: Decision, by: str, word: str | None) -> str:
         """Decide about a call whose end is not known. Says what became of it."""
         if decision == "again" and (started := (await self.session.journal.life(call_id)).started):
-            check_again(started["tool"], word)
+            self._check_again(started["tool"], word)
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.assistant.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._end(outcome, self._clock())
         return outcome.message
+
+    def _check_again(self, tool: str, word: str | None) -> None:
+        """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
+        fact = "nobody knows whether it happened, so one press does not run it again"
+        self.checks.check_word(tool.casefold(), word, fact, f"type the name of the tool, {visible(tool)}, as well")
 
     async def undo(self, call_id: str | None, by: str) -> str:
         """Take back what a call changed, or the last one that changed something. Says what was restored."""
@@ -349,12 +355,21 @@ class Inbox:
         self.change(gone=[gone])
 
 
-class ReadingTimes:
-    """Since when each question can be read: in any window, and in which of them."""
+class _Shown(Protocol):
+    """What a window is shown of a question, and answers by its digest."""
+
+    @property
+    def digest(self) -> str: ...
+
+
+class AnswerChecks:
+    """What makes an answer of a window count: it is to what is asked now, it was read, and it was meant."""
 
     def __init__(self) -> None:
         self._shown: dict[str, float] = {}
+        """Since when each question can be read in any window."""
         self._fetched: dict[tuple[str, str], float] = {}
+        """And in which of them."""
 
     def shown(self, digest: str) -> None:
         """A window may show this question from now on."""
@@ -368,12 +383,20 @@ class ReadingTimes:
         if len(self._fetched) > MAX_FETCHED:
             del self._fetched[next(iter(self._fetched))]
 
+    def as_seen(self, question: T | None, digest: str) -> T:
+        """The question, if it is the one that the window saw."""
+        if question is None:
+            raise self.not_waiting()
+        if question.digest != digest:
+            raise self.changed()
+        return question
+
     def check_read(self, *digests: str) -> None:
         """Refuse a yes to what nobody can have read yet."""
         for digest in digests:
             since = self._shown.get(digest)
-            if since is not None and time.monotonic() - since < UNREAD_SECONDS:
-                raise too_soon()
+            if since is not None:
+                self._check_since(since)
 
     def check_fetched(self, window: str, digest: str) -> None:
         """Refuse a yes from a window that has not fetched the question, or has not had the time to show it."""
@@ -382,34 +405,37 @@ class ReadingTimes:
             raise Refusal(
                 409, "not_seen", "this window has not looked at the card", hint="look at it first: GET /page/card"
             )
-        if time.monotonic() - since < UNREAD_SECONDS:
-            raise too_soon()
+        self._check_since(since)
 
+    def check_word(self, word: str, typed: str | None, fact: str, hint: str = "") -> None:
+        """Refuse a yes that our own windows would not send: they would not have taken a press alone for meant."""
+        if not SecondAct(word).is_done(typed):
+            raise Refusal(400, "not_confirmed", fact, param="word", hint=hint or f"type the word {word} as well")
 
-def check_again(tool: str, word: str | None) -> None:
-    """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
-    if not SecondAct(tool.casefold()).is_done(word):
-        raise Refusal(
-            400,
-            "not_confirmed",
-            "nobody knows whether it happened, so one press does not run it again",
-            param="word",
-            hint=f"type the name of the tool, {visible(tool)}, as well",
+    def check_opened(
+        self, folded: Iterable[str], opened: Collection[str], why: str = "", what: str = "it", act: str = "allow"
+    ) -> None:
+        """Refuse a yes to something of which a part stayed folded, as far as its window says what it opened."""
+        if closed := [part for part in folded if part not in opened]:
+            fact = f"{why}a part of {what} was not opened: {visible(closed[0])}"
+            raise Refusal(400, "not_opened", fact, param="opened", hint=f"show all of it before you {act} it")
+
+    def _check_since(self, since: float) -> None:
+        if time.monotonic() - since < UNREAD_SECONDS:  # Nobody reads as quickly as that.
+            raise Refusal(
+                409, "too_soon", "this question was put a moment ago, and nobody can have read it", hint="read it first"
+            )
+
+    @staticmethod
+    def not_waiting() -> Refusal:
+        """The card was answered elsewhere, or its call has ended."""
+        return Refusal(
+            409, "not_waiting", "this question is not waiting any more: it was answered, or its call has ended"
         )
 
-
-def too_soon() -> Refusal:
-    """Nobody reads as quickly as that."""
-    return Refusal(
-        409, "too_soon", "this question was put a moment ago, and nobody can have read it", hint="read it first"
-    )
-
-
-def not_waiting() -> Refusal:
-    """The card was answered elsewhere, or its call has ended."""
-    return Refusal(409, "not_waiting", "this question is not waiting any more: it was answered, or its call has ended")
-
-
-def changed() -> Refusal:
-    """The same call asks something else by now."""
-    return Refusal(409, "changed", "the question has changed since you saw it", hint="look at it again, then answer")
+    @staticmethod
+    def changed() -> Refusal:
+        """The same call asks something else by now."""
+        return Refusal(
+            409, "changed", "the question has changed since you saw it", hint="look at it again, then answer"
+        )

@@ -23,15 +23,14 @@ from lastword.card import one_line, responses
 from lastword.errors import LastWordError, MayNotForget, did_you_mean
 from lastword.journal import Journal, is_visible
 from lastword.server import Refusal
-from lastword.store import Entry, Record, Store
 from lastword.talk import ApiError, ConnectionLost, Satellite
-from lastword.values import canonical
 from lastword.web import history
 from lastword.web.endpoints import EmptyBody, Endpoints, PageBody, content
 from lastword.web.page_gate import PageRecord
 
 if TYPE_CHECKING:
     from lastword.consent import People
+    from lastword.store import Record, Store
     from lastword.web.conversation import ConversationView
     from lastword.web.page_gate import Visitor
 
@@ -72,11 +71,10 @@ class PageConversations:
 
     def __init__(self, view: ConversationView, folder: str) -> None:
         self._view = view
-        self._journal = journal = view.session.journal
-        self._store = journal.store
+        self._journal = view.session.journal
+        self._store = self._journal.store
         self._api = view.assistant.api
         self._folder = folder
-        self._clock = journal.clock
         self._said: dict[tuple[str, float], list[str]] = {}
         """The lines of conversations that were searched, as they were when each was opened last."""
         self._may_ask, self._asked_at = float(MAX_ASKED), time.monotonic()
@@ -274,7 +272,7 @@ class PageConversations:
         return lines
 
     def _note(self, kind: str, id: str, data: dict[str, str]) -> None:
-        self._store.append(Entry(PageRecord.STREAM, kind, id, int(self._clock() * 1e6), canonical(data)))
+        self._journal.note(PageRecord.STREAM, kind, id, data)
 
 
 def _line_with(lines: Iterable[str], wanted: str) -> str:

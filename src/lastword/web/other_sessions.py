@@ -18,11 +18,9 @@ from lastword.card import called, entry_of, shortened, views
 from lastword.consent import ApprovalRequest
 from lastword.errors import SessionError, Tampered
 from lastword.journal import StandingQuestion, answer_from_elsewhere, data_of, standing_questions
-from lastword.log import trouble
 from lastword.rules import answer_elsewhere, folder_elsewhere
 from lastword.server import Refusal
 from lastword.web.call_item import CallItemBuilder
-from lastword.web.conversation import ConversationView, changed, not_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from lastword.consent import Answerer, UserAction
     from lastword.store import Record
     from lastword.tools import QuestionAnswer, ToolQuestion
+    from lastword.web.conversation import ConversationView
 
 # The memory changes with every call; looking once in this time is soon enough for another program's question.
 LOOK_SECONDS = 0.5
@@ -81,9 +80,7 @@ class OtherSessions:
                 # A broken record or a full disk is met again at every look, and is told once.
                 if (what := f"{type(problem).__name__}: {problem}") != told:
                     told = what
-                    self._view.shown.note(
-                        trouble("Questions of other programs cannot be shown now", problem), problem=True
-                    )
+                    self._view.shown.tell_trouble("Questions of other programs cannot be shown now", problem)
             await asyncio.sleep(self._look_seconds)
 
     async def _until_something_happens(self, after: int) -> None:
@@ -106,8 +103,7 @@ class OtherSessions:
         standing, more = await standing_questions(self._journal)
         damaged |= more
         for call_id in damaged.keys() - self._damaged:
-            what = "A question that waits cannot be shown"
-            self._view.shown.note(trouble(what, damaged[call_id]), problem=True)
+            self._view.shown.tell_trouble("A question that waits cannot be shown", damaged[call_id])
         self._damaged = damaged.keys()
         self._answered &= {facts["digest"] for facts in found}
         theirs = [f for f in found if self._is_theirs(f) and f["digest"] not in self._answered]
@@ -207,51 +203,33 @@ class OtherSessions:
                 call.questioned(standing.question, elsewhere=True)
                 self._view.show(call.item)
 
-    def form(self, call_id: str, question_id: str) -> ToolQuestion:
-        """What a tool of another program asks, for a window that has seen the question with this id."""
-        standing = self._asking.get(call_id)
-        if standing is None or standing.question.id != question_id:
-            raise not_waiting()
-        return standing.question
-
-    async def answer_form(self, question: ToolQuestion, answer: QuestionAnswer, by: Answerer) -> None:
-        """Answer what a tool of another program asks."""
-        first = await answer_from_elsewhere(self._journal, self._asking[question.call_id], answer, by)
-        await self.look()
-        if not first:
-            raise not_waiting()
+    # As of the cards in the conversation: see OwnCards.
 
     def has(self, call_id: str) -> bool:
         """Whether this call is of another session, and asks something."""
         return call_id in self._shown or call_id in self._asking
 
-    def question(self, call_id: str, digest: str) -> ApprovalRequest:
-        """The request behind a card, for a window that has seen it and may answer it."""
+    def request(self, call_id: str) -> ApprovalRequest | None:
         facts = self._shown.get(call_id)
-        if facts is None:
-            raise not_waiting()
-        if facts["digest"] != digest:
-            raise changed()
-        return ApprovalRequest.from_facts(facts)
+        return None if facts is None else ApprovalRequest.from_facts(facts)
 
-    def card(self, call_id: str, digest: str) -> views.CallItem:
-        """The call with its card, to be looked at."""
-        request = self.question(call_id, digest)
-        call = CallItemBuilder.begin(call_id, self._shown[call_id]["session_id"])
+    def call(self, call_id: str) -> views.CallItem | None:
+        if (request := self.request(call_id)) is None:
+            return None
+        call = CallItemBuilder.begin(call_id, request.session_id)
         call.asked(request, self._asked_at.get(call_id, 0.0), me=self._journal.people.me)
         return call.item
 
-    def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
-        """The cards that wait beside it, and where its program works."""
-        folder = folder_elsewhere(self._shown.get(request.call_id, {}))
-        return folder, [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
+    def form(self, call_id: str, question_id: str) -> ToolQuestion | None:
+        standing = self._asking.get(call_id)
+        return None if standing is None or standing.question.id != question_id else standing.question
 
-    async def answer(self, request: ApprovalRequest, action: UserAction, by: Answerer) -> None:
-        """Answer a card, having seen its request. Windows hear of it with the next look."""
+    async def answer(self, request: ApprovalRequest, action: UserAction, by: Answerer) -> bool:
+        """Windows hear of it with the next look."""
         call_id, digest = request.call_id, request.digest
         facts = self._shown.get(call_id)
         if facts is None:
-            raise not_waiting()
+            return False
         try:
             first = await answer_elsewhere(self._journal, facts, action, by)
         except SessionError as problem:
@@ -259,10 +237,20 @@ class OtherSessions:
             raise Refusal(400, code, problem.fact, hint=problem.hint) from None
         if not first:
             await self.look()
-            raise not_waiting()
+            return False
         self._answered.add(digest)
         self._shown = {other: facts for other, facts in self._shown.items() if other != call_id}
         self._view.inbox.drop(await self._gone(call_id))
+        return True
+
+    async def answer_form(self, question: ToolQuestion, answer: QuestionAnswer, by: Answerer) -> bool:
+        first = await answer_from_elsewhere(self._journal, self._asking[question.call_id], answer, by)
+        await self.look()
+        return first
+
+    def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
+        folder = folder_elsewhere(self._shown.get(request.call_id, {}))
+        return folder, [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
 
 
 def _look_of(facts: dict[str, Any] | None) -> tuple[str, str, str] | None:

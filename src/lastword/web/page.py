@@ -24,7 +24,6 @@ from lastword.web.card_routes import CardRoutes
 from lastword.web.conversation import ConversationView
 from lastword.web.conversation_list import PageConversations
 from lastword.web.endpoints import EmptyBody, Endpoints, PageBody, asset, page_of_words, page_that_leads
-from lastword.web.grant_routes import GrantRoutes
 from lastword.web.other_sessions import OtherSessions
 from lastword.web.page_gate import PageGate, check_surface, is_from_elsewhere
 from lastword.web.server_routes import ServerRoutes
@@ -173,7 +172,6 @@ class Page:
         self._others = OtherSessions(view) if setup.watches_others else None
         self._watching: asyncio.Future[None] | None = None
         self._cards = CardRoutes(view, self._others)
-        self._grants = GrantRoutes(view, self._cards)
         self._servers = None if setup.servers is None else ServerRoutes(setup.servers, view)
         self._conversations = PageConversations(view, setup.folder)
 
@@ -215,7 +213,6 @@ class Page:
             at.changing("/page/lock", EmptyBody, self._lock),
             *self._cards.routes(at),
             *self._conversations.routes(at),
-            *self._grants.routes(at),
             *([] if self._servers is None else self._servers.routes(at)),
         ]
 

@@ -27,14 +27,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
 
-from lastword.card import views
 from lastword.consent import Answerer, person
 from lastword.server import Refusal, is_loopback
 from lastword.store import Entry, Store, make_private
+
+if TYPE_CHECKING:
+    from lastword.card import views
 
 
 class PageRecord:
@@ -229,14 +232,6 @@ def cookie_name(request: Request) -> str:
     """Browsers keep cookies by host and not by port: two programs on one machine must not take each other's."""
     server = request.scope.get("server")
     return f"lastword_{server[1]}" if server else INSIDE
-
-
-def surface_of(by: Answerer | str) -> views.Surface | None:
-    """The kind of window that somebody sat at; None when it was none of ours. Of an undo only the words are kept."""
-    if isinstance(by, Answerer):
-        return "page" if by.where == "page" else "terminal" if by.where == "terminal" else None
-    surfaces: tuple[views.Surface, ...] = ("page", "terminal")
-    return next((surface for surface in surfaces if str(person(where=surface)) == by), None)
 
 
 def check_surface(named: str) -> views.Surface:

@@ -17,18 +17,17 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from lastword import values
-from lastword.card import SecondAct, fold_of, one_line, responses, visible
+from lastword.card import fold_of, one_line, preview_of, responses, visible
 from lastword.config import McpConfig
 from lastword.editor import Preview
 from lastword.errors import ConfigError, LastWordError
 from lastword.mcp import Inspection, McpServer, McpServers, check_server_name, connected_clients, marked
 from lastword.server import Refusal
 from lastword.tools import tool_id
-from lastword.web.card_view import preview_of
-from lastword.web.conversation import ConversationView, changed
 from lastword.web.endpoints import Endpoints, PageBody
 
 if TYPE_CHECKING:
+    from lastword.web.conversation import ConversationView
     from lastword.web.page_gate import Visitor
 
 TRUST = "trust"
@@ -77,6 +76,7 @@ class ServerRoutes:
     def __init__(self, servers: McpServers, view: ConversationView) -> None:
         self._servers = servers
         self._view = view
+        self._checks = view.checks
         self._seen: dict[str, Inspection] = {}
         self._one_at_a_time = asyncio.Lock()
         self._is_telling = False
@@ -139,7 +139,7 @@ class ServerRoutes:
             rights=launch.rights,
             word=word,
         )
-        self._view.times.shown(asked.digest)
+        self._checks.shown(asked.digest)
         return asked
 
     async def add(self, body: AddServerBody, visitor: Visitor) -> None:
@@ -167,7 +167,7 @@ class ServerRoutes:
         async with self._one_at_a_time:
             launch = self._servers.launch(body.name)
             if launch.digest != body.digest:
-                raise changed()
+                raise self._checks.changed()
             seen = await Inspection.of(launch, self._servers.secrets)
             server = self._servers.find(body.name)
             if seen.same_as(server.pinned) and not server.is_busy:
@@ -176,25 +176,18 @@ class ServerRoutes:
         self._seen[shown.digest] = seen
         if len(self._seen) > MAX_SEEN:
             del self._seen[next(iter(self._seen))]
-        self._view.times.shown(shown.digest)
+        self._checks.shown(shown.digest)
         return shown
 
     async def trust(self, body: TrustBody, visitor: Visitor) -> None:
         """Pin what was shown, and offer its tools."""
         seen = self._seen.get(body.digest)
         if seen is None or seen.launch.name != body.name:
-            raise changed()
+            raise self._checks.changed()
         shown = _shown(seen, self._servers.find(body.name), "")
         if shown.digest != body.digest:
-            raise changed()
-        if closed := [part for part in shown.must_open if part not in body.opened]:
-            raise Refusal(
-                400,
-                "not_opened",
-                f"a part of what the server says was not opened: {closed[0]}",
-                param="opened",
-                hint="show all of it before you trust it",
-            )
+            raise self._checks.changed()
+        self._checks.check_opened(shown.must_open, body.opened, what="what the server says", act="trust")
         self._check(body, shown.digest, TRUST, "to trust a server takes two acts")
         await self._servers.trust(seen)
         self._seen.pop(body.digest, None)
@@ -206,10 +199,10 @@ class ServerRoutes:
     def _check(self, body: TrustBody, digest: str, word: str | None, why: str) -> None:
         """Refuse a yes that our own window would not send."""
         if body.digest != digest:
-            raise changed()
-        self._view.times.check_read(digest)
-        if word is not None and not SecondAct(word).is_done(body.word):
-            raise Refusal(400, "not_confirmed", why, param="word", hint=f"type the word {word} as well")
+            raise self._checks.changed()
+        self._checks.check_read(digest)
+        if word is not None:
+            self._checks.check_word(word, body.word, why)
 
     def _tell_soon(self) -> None:
         """Tell the windows of changed tools, once for however many change together."""

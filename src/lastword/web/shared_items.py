@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from lastword import values
 from lastword.card import difference, shortened, views, visible
 from lastword.display import left_out, units
+from lastword.log import trouble
 from lastword.wire import write_comment, write_event, write_retry
 
 # Enough for a laptop that was closed during a long answer. A window that was away longer gets the state.
@@ -220,6 +221,10 @@ class SharedItems:
         """A line of our own in the conversation."""
         self.end_writing()
         self.say("lastword", text, problem=problem)
+
+    def tell_trouble(self, what: str, problem: Exception) -> None:
+        """A line about something that broke. The log has the rest."""
+        self.note(trouble(what, problem), problem=True)
 
     def say(self, by: Literal["you", "lastword"], text: str, **more: Any) -> str:
         """A message that is complete; gives back its id."""

@@ -12,11 +12,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import Face, fold_of, literal, one_line, views, visible
+from lastword.card import views
+from lastword.card.face import Face
+from lastword.card.text import fold_of, literal, one_line, visible
 from lastword.consent import ApprovalRequest, mask
 from lastword.display import TAB, is_plain, marks, units, visible_parts
 from lastword.editor import DiffLine, FileDiff, Preview, diff_of
-from lastword.rules import why_no_step
 
 # A text beyond this is not edited in a card, and not shown side by side.
 MAX_TEXT = 400_000
@@ -24,8 +25,8 @@ MAX_TEXT = 400_000
 FOLD_LINES_OF_DIFF = 400
 
 
-def card_of(request: ApprovalRequest, me: str) -> views.CardView:
-    """Everything that a person needs to decide."""
+def card_of(request: ApprovalRequest, why_no_grant: str) -> views.CardView:
+    """Everything that a person needs to decide. `why_no_grant`: why nothing can be granted from it, if so it is."""
     given = request.arguments
     words = Face.of(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
     content = _content_of(request, given)
@@ -45,7 +46,7 @@ def card_of(request: ApprovalRequest, me: str) -> views.CardView:
         message=words.message.text,
         message_fold=message_fold,
         why_asked=words.why_asked,
-        why_no_grant=why_no_step(request, me),
+        why_no_grant=why_no_grant,
         preview_heading=words.preview_heading,
         primary=words.primary,
         secondary=words.secondary,
