@@ -20,6 +20,8 @@ from lastword.values import canonical
 from postgres_server import PostgresServer, shared_server
 from sending import MANIFEST
 
+pytest_plugins = ["browsers"]
+
 # No test is timed, and the drawing of examples is none either: a machine may stop for a second at any moment.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")

@@ -17,10 +17,10 @@ from lastword.mcp.server_trust import Pins, launch_of
 from lastword.store import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
-from surfaces.conftest import browser, launch, quick, windows
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, settled
+from surfaces.conftest import quick, windows
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
 
-__all__ = ["browser", "launch", "quick", "windows"]
+__all__ = ["quick", "windows"]
 
 ARMED = ".card[data-armed=true]"
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)
@@ -392,9 +392,6 @@ def test_a_secret_of_a_server_is_on_no_page(streets, tmp_path):
     assert "hush-hush-hush" not in told
 
 
-browsed = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
-
-
 def settings_of(windows: Any, street: Street) -> Page:
     page = windows(street.house.key())
     page.get_by_role("link", name="Settings").click()
@@ -411,7 +408,6 @@ def say_yes(page: Page, word: str | None) -> None:
     page.locator(f"{ARMED} .primary").click()
 
 
-@browsed
 @requirement("MCP-1", "MCP-2", "MCP-3")
 def test_a_person_adds_looks_trusts_sees_a_change_and_removes(streets, windows):
     """By hand, in one window; another one hears of the tools at once."""
@@ -457,7 +453,6 @@ def test_a_person_adds_looks_trusts_sees_a_change_and_removes(streets, windows):
     expect(other.locator(".tools")).not_to_contain_text("shop__pay")
 
 
-@browsed
 @requirement("MCP-5")
 def test_words_of_a_server_are_text_wherever_they_are_shown(streets, windows):
     """A name, a description, an argument, a change, a client's name: no markup of theirs becomes any of ours."""
@@ -485,7 +480,6 @@ def test_words_of_a_server_are_text_wherever_they_are_shown(streets, windows):
     assert not {"\u202e", "\u200b", "\x1b"} & set(shown)
 
 
-@browsed
 def test_a_part_that_is_folded_has_to_be_opened_before_a_server_is_trusted(streets, windows):
     """What nobody has seen of a description is not what they trust."""
     street = streets(defined("pay", description="Pays.\n" + "and more\n" * 200 + "and you."))

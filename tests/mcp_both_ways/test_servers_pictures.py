@@ -11,12 +11,10 @@ from test_page_servers import ARMED, PAY, Street, say_yes
 from lastword.mcp.client_records import Greeter
 from mcp_neighbour import defined
 from surfaces.conftest import quick
-from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM, settled
+from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, compare, picture_of, window_of
+from surfaces.windows import settled
 
-__all__ = ["browser", "quick"]
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+__all__ = ["quick"]
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Folders and interpreters are others on every machine.

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from lastword import Session, ToolRegistry
 from lastword.terminal.approver import TerminalApprover
 from surfaces.screens import Program, Terminal, lastword_command
-from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS, WHOLE, Browserless, House, Scripted
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House, Scripted
 
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
@@ -116,37 +116,6 @@ def run(tmp_path: Path) -> Iterator[Run]:
     yield start
     for program in started:
         program.close()
-
-
-@pytest.fixture(scope="module")
-def launch() -> Iterator[Callable[[str | None], Browser]]:
-    """Start browsers, each once."""
-    started: dict[str | None, Browser] = {}
-    with sync_playwright() as playwright:
-
-        def start(program: str | None) -> Browser:
-            if program not in started:
-                started[program] = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
-            return started[program]
-
-        yield start
-        for browser in started.values():
-            browser.close()
-
-
-@pytest.fixture
-def browser(launch: Callable[[str | None], Browser], request: pytest.FixtureRequest) -> Browser:
-    """Chromium; `whole_browser` for the one with windows of its own."""
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed; the last lines of ./test say so")
-    return launch(WHOLE if "whole_browser" in request.fixturenames else CHROMIUM)
-
-
-@pytest.fixture
-def whole_browser() -> None:
-    """The browser knows which of its windows is in front. In its shell each of them is."""
-    if WHOLE is None:
-        pytest.skip("Chromium is not installed; the last lines of ./test say so")
 
 
 @pytest.fixture

@@ -14,12 +14,7 @@ import lastword
 from lastword.testing.scripted import ScriptedModel
 from requirements import requirement
 from surfaces.conftest import Houses, MakeTool, Run
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House
-
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
-)
-
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House
 
 ROOT = Path(__file__).parents[2]
 
@@ -155,7 +150,6 @@ def test_what_was_pruned_or_changed_is_refused_in_words(house, window):
     assert "pruned" in json.loads(body)["error"]["message"]
 
 
-@needs_chromium
 @requirement("TOOL-64")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_draws_images_and_offers_files(house, windows, scheme, tmp_path):
@@ -178,7 +172,6 @@ def test_the_page_draws_images_and_offers_files(house, windows, scheme, tmp_path
     page.screenshot(path=str(tmp_path / f"{scheme}.png"))
 
 
-@needs_chromium
 @requirement("TOOL-64")
 def test_nothing_that_lies_about_its_type_is_drawn_or_run(house, page):
     """A tool may pass on what a stranger wrote. The page shows a name, a type and a size."""
@@ -192,7 +185,6 @@ def test_nothing_that_lies_about_its_type_is_drawn_or_run(house, page):
     expect(page).to_have_title("lastword")
 
 
-@needs_chromium
 @requirement("TOOL-64")
 def test_an_image_that_cannot_be_shown_any_more_says_so(house, windows):
     """A broken picture says nothing; a sentence does."""

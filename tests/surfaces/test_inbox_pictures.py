@@ -12,11 +12,8 @@ import lastword
 from lastword.call import Limits
 from lastword.journal import Journal
 from surfaces.test_inbox_api import Neighbour
-from surfaces.test_page_pictures import PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
+from surfaces.test_page_pictures import PICTURES, SIZES, Clock, compare, picture_of, window_of
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
-
-__all__ = ["browser"]
-
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Numbers of processes and ids of sessions are others every time.

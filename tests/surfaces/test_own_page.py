@@ -16,16 +16,11 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_page"
 HOME = "http://127.0.0.1"
 REFUND = {"tool": "refund", "arguments": {"customer": "Ada", "amount": 49.9}}
 STOCK = {"tool": "set_stock", "arguments": {"item": "lamp", "count": 9}}
-
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
-)
 
 
 @pytest.fixture
@@ -113,7 +108,6 @@ def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         program.communicate()
 
 
-@needs_chromium
 @requirement("TOOL-71")
 def test_a_card_is_still_there_after_a_kill_and_runs_once(windows, tmp_path: Path):
     """Asked, killed, started again, and only then allowed: by a typed word and a press, and not by Enter."""
@@ -141,7 +135,6 @@ def test_a_card_is_still_there_after_a_kill_and_runs_once(windows, tmp_path: Pat
         expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
 
 
-@needs_chromium
 def test_what_a_model_writes_is_never_more_than_text(windows, tmp_path: Path):
     """No markup, no turned writing, nothing that cannot be seen."""
     with served(tmp_path) as (address, _):

@@ -14,11 +14,8 @@ from requirements import requirement
 from surfaces.conftest import Houses
 from surfaces.test_page_arming import Hand
 from surfaces.test_page_grants import RULES
-from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
+from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, compare, picture_of, window_of
 from surfaces.windows import PATIENCE_SECONDS, House, read_to_end, settled
-
-__all__ = ["browser"]
-
 
 LINK = "Don't ask again…"
 STEP = ".granting"

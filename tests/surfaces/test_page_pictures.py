@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from PIL import Image, ImageChops, ImageFilter
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from surfaces.test_page_reading import WRITTEN
-from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted, read_to_end, settled
+from surfaces.windows import HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted, read_to_end, settled
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
@@ -155,16 +155,6 @@ class Stage:
     def say(self, page: Page, words: str) -> None:
         page.get_by_label("Message to the assistant").fill(words)
         page.get_by_role("button", name="Send").click()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed; the last lines of ./test say so")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, "--font-render-hinting=none"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -11,11 +11,8 @@ from playwright.sync_api import Locator, expect
 
 from requirements import requirement
 from surfaces.conftest import Run
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Up, settled
+from surfaces.windows import PATIENCE_SECONDS, House, Up, settled
 
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
-)
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,7 +25,6 @@ def buttons(card: Locator) -> list[str]:
     return [name.strip() for name in card.locator(".actions button").all_inner_texts()]
 
 
-@needs_chromium
 @requirement("TOOL-55")
 def test_a_card_is_the_same_in_the_terminal_in_plain_words_on_the_page_and_in_the_inbox(
     house: House, windows: Any, run: Run
@@ -109,7 +105,6 @@ def test_the_second_act_in_a_terminal_allows_and_is_told_everywhere(house: House
     other.until("allowed")
 
 
-@needs_chromium
 @pytest.mark.parametrize("size", [(1200, 900), (390, 844)])
 def test_the_first_look_begins_with_the_first_sentence_and_the_field_is_whole(
     tmp_path: Path, windows: Any, size: tuple[int, int]

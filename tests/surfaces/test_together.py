@@ -14,9 +14,6 @@ from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, lastword_command, piped
 from surfaces.test_chat import ASK, MENU, PARAMETERS, READY, SEARCH, SEND, request
-from surfaces.windows import CHROMIUM
-
-with_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
 ARMED = ".card[data-armed=true]"
 
@@ -55,7 +52,6 @@ def say(page: Page, text: str) -> None:
     page.get_by_role("button", name="Send", exact=True).click()
 
 
-@with_browser
 @requirement("API-64")
 def test_an_answer_says_in_the_terminal_and_on_the_page_what_was_used_for_it(run: Run, windows: Any):
     """A model says "the light is on" as easily as it switches one on. Only we know which of the two it was."""
@@ -75,7 +71,6 @@ def test_an_answer_says_in_the_terminal_and_on_the_page_what_was_used_for_it(run
         assert program.leave() == 0
 
 
-@with_browser
 def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Run, windows: Any, tmp_path: Path):
     """Asked for in the terminal, seen on the page, allowed in the terminal; the page says who it was."""
     with ScriptedModel([ASK, "Ann has it."]) as model:
@@ -98,7 +93,6 @@ def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Ru
         assert program.leave() == 0
 
 
-@with_browser
 def test_a_card_is_in_both_and_an_answer_on_the_page_clears_the_terminal(run: Run, windows: Any, tmp_path: Path):
     """Asked for on the page while somebody types in the terminal. Their line comes back when it is over."""
     with ScriptedModel([ASK, "Ann has it.", "Indeed."]) as model:

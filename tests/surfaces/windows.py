@@ -5,7 +5,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -44,18 +43,6 @@ from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.turn import Bounds
 from lastword.tools import ToolContext
 from lastword.web import AssistantSetup, ModelForm, PageApp, PageGate, PageSetup, open_page
-
-# The shell is Chromium without its own windows and menus: the same pages, with less than half of the work. The whole
-# browser is for tests that need to know which window is in front, and for all of them when the long ones are run.
-WHOLE = shutil.which("chromium")
-CHROMIUM = shutil.which(os.environ.get("TEST_BROWSER") or "chromium-headless-shell") or WHOLE
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-)
 
 # What a person waits for at most before they would call it broken.
 PATIENCE_SECONDS = 60.0
