@@ -8,8 +8,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
@@ -23,10 +21,12 @@ from lastword.tools.declaration import ToolFacts
 from lastword.tools.guard import MARKER
 from lastword.tools.manifest import parse_manifest
 from requirements import requirement
+from warm import run_warm
 
 DOCS = Path(__file__).parent.parent / "docs"
 GUIDES = ["tools.md", "embedding.md", "cookbook.md", "rules.md"]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+LOADS = ["lastword.session", "lastword.testing", "lastword.store.sqlite"]
 NAMED = re.compile(r"`([\w./-]+\.\w+)`:\s*\Z")
 
 
@@ -60,11 +60,9 @@ def blocks(page: str) -> list[Block]:
 def run(command: list[str], folder: Path) -> str:
     """What a command prints. Its folder is new, and so is its memory."""
     environment = {name: value for name, value in os.environ.items() if name != MARKER}
-    environment |= {
-        "XDG_DATA_HOME": str(folder / ".data"),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    environment["XDG_DATA_HOME"] = str(folder / ".data")
+    is_ours = command[0] == "lastword"
+    done = run_warm(command[1:] if is_ours else command, folder, environment, loads=None if is_ours else LOADS)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -83,10 +81,11 @@ def test_every_example_runs_and_prints_what_the_page_says(page: str, tmp_path: P
             continue
         if block.kind == "python":
             (tmp_path / "example.py").write_text(block.text)
-            printed = run([sys.executable, "-W", "error", "example.py"], tmp_path)
+            printed = run(["-W", "error", "example.py"], tmp_path)
         else:
             assert block.kind == "sh", f"{place}: nobody knows how to try a {block.kind} block"
-            printed = "".join(run(line.split("  #")[0].split(), tmp_path) for line in block.text.splitlines())
+            lines = [re.sub(r"^pytest", "-m pytest", line.split("  #")[0]) for line in block.text.splitlines()]
+            printed = "".join(run(line.split(), tmp_path) for line in lines)
         if block.prints is not None:
             assert printed == block.prints, place
 

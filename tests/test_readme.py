@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from surfaces.screens import Program
+from warm import run_python
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
@@ -29,7 +30,7 @@ def test_the_example_prints_what_the_readme_says(tmp_path):
     """A newcomer copies it first."""
     (example,) = blocks("python")
     (printed,) = blocks("")
-    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = run_python("-c", example, cwd=tmp_path)
     assert done.stderr == ""
     assert done.stdout == printed
 

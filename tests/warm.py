@@ -26,15 +26,28 @@ HERE = Path(__file__).parent
 
 
 class WarmProgram:
-    """`lastword WORDS`, already running. What it says goes into files, since nobody talks with it."""
+    """`lastword WORDS`, already running. What it says goes into files, since nobody talks with it.
 
-    def __init__(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], given: bytes = b"") -> None:
+    With `loads` it is `python WORDS`, a file, `-c` and a text or `-m` and a module, and has these modules already.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        given: bytes = b"",
+        loads: Sequence[str] | None = None,
+    ) -> None:
         self.returncode: int | None = None
         self._folder = tempfile.TemporaryDirectory()
         self._files = [Path(self._folder.name, name) for name in ("given", "printed", "complaint")]
         self._files[0].write_bytes(given)
         fds = [os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) for file in self._files]
-        self._line = ask(_starter().address, {"words": list(words), "cwd": str(cwd), "env": dict(env)}, fds)
+        asked = {"words": list(words), "cwd": str(cwd), "env": dict(env)}
+        if loads is not None:
+            asked |= {"loads": list(loads), "path": sys.path}
+        self._line = ask(_starter().address, asked, fds)
         for fd in fds:
             os.close(fd)
         self.pid = told(self._line)
@@ -56,6 +69,10 @@ class WarmProgram:
         """The same, while the loop goes on."""
         return await asyncio.to_thread(self.said)
 
+    def printed(self) -> str:
+        """What it has written so far."""
+        return self._files[1].read_text()
+
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
@@ -68,15 +85,22 @@ class WarmProgram:
 
 
 def run_warm(
-    words: Sequence[str], cwd: Path, env: Mapping[str, str], given: str = ""
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], given: str = "", loads: Sequence[str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Start it, and wait for its end."""
-    program = WarmProgram(words, cwd, env, given.encode())
+    program = WarmProgram(words, cwd, env, given.encode(), loads)
     try:
         out, err = program.said()
     finally:
         program.close()
     return subprocess.CompletedProcess(words, program.wait(), out.decode(), err.decode())
+
+
+def run_python(
+    *words: str, cwd: Path, env: Mapping[str, str] = os.environ, loads: Sequence[str] = ("lastword.session",)
+) -> subprocess.CompletedProcess[str]:
+    """Start a program in Python, and wait for its end."""
+    return run_warm(words, cwd, env, loads=loads)
 
 
 def warm_command(*words: str) -> list[str]:

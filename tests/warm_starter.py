@@ -7,14 +7,18 @@ import gc
 import json
 import os
 import pkgutil
+import runpy
 import selectors
 import signal
 import socket
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 # Rooms that are loaded whole at once, and those that the first command of its kind has loaded for all after it.
@@ -76,7 +80,7 @@ class Forks:
         while len(data) < 8 + int.from_bytes(data[:8], "big"):
             data += line.recv(MOST)
         asked = json.loads(data[8:])
-        load_for(asked["words"])
+        load_for(asked)
         gc.freeze()
         if pid := os.fork():
             self._lines[pid] = line
@@ -101,8 +105,14 @@ def load(rooms: Iterable[str]) -> None:
             import_module(module.name)
 
 
-def load_for(words: list[str]) -> None:
-    """What a command loads before it does anything."""
+def load_for(asked: dict[str, Any]) -> None:
+    """What a command loads before it does anything, or what a program in Python is to begin with."""
+    if "loads" in asked:
+        sys.path[:] = asked["path"]
+        for name in asked["loads"]:
+            import_module(name)
+        return
+    words = asked["words"]
     commands = sys.modules["lastword.cli"].COMMANDS
     load(f"commands.{commands[word][0].partition(':')[0]}" for word in words[:1] if word in commands)
     load(KINDS.get(words[0], ()) if words else ())
@@ -122,6 +132,23 @@ def _become(asked: dict[str, Any], fds: list[int]) -> None:
     sys.argv = ["lastword", *asked["words"]]
 
 
+def _play(words: list[str]) -> None:
+    """In the fork: what `python WORDS` would be."""
+    if words[:2] == ["-W", "error"]:
+        warnings.simplefilter("error")
+        words = words[2:]
+    if words[0] == "-m":
+        sys.argv, sys.path[0] = words[1:], ""
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    elif words[0] == "-c":
+        sys.argv, sys.path[0] = ["-c", *words[2:]], ""
+        sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(words[1], "<string>", "exec"), vars(sys.modules["__main__"]))
+    else:
+        sys.argv, sys.path[0] = words, str(Path(words[0]).resolve().parent)
+        runpy.run_path(words[0], run_name="__main__")
+
+
 def main() -> None:
     load(ROOMS)
     asked = Forks(socket.socket(fileno=int(sys.argv[1]))).until_forked()
@@ -130,7 +157,11 @@ def main() -> None:
     _become(*asked)
     code: Any = 1
     try:
-        sys.modules["lastword.__main__"].main()
+        if "loads" in asked[0]:
+            _play(asked[0]["words"])
+            code = 0
+        else:
+            sys.modules["lastword.__main__"].main()
     except SystemExit as end:
         code = end.code or 0
     except BaseException:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.testing import FixedApprover
 from requirements import requirement
+from sending import until
+from warm import WarmProgram
 
 HOST = Path(__file__).parent / "paying_host.py"
 
@@ -323,23 +327,17 @@ def paid(folder: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def host(name: str, folder: Path, fate: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(HOST), name, str(folder), fate]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def host(name: str, folder: Path, fate: str) -> WarmProgram:
+    return WarmProgram([str(HOST), name, str(folder), fate], folder, os.environ, loads=["frameworks"])
 
 
 @requirement("TOOL-70")
 async def test_a_host_that_is_killed_between_question_and_answer_asks_no_second_time(name, framework, tmp_path, kept):
     """The question outlives it. Somebody says yes while nobody runs, and the next host carries it out, once."""
     await prepare(framework, tmp_path)
-    program = host(name, tmp_path, "waits")
-    assert program.stdout is not None
-    try:
-        asked = (await asyncio.to_thread(program.stdout.readline)).strip()
-        assert asked == "desk:call-1", program.stderr and program.stderr.read()
-    finally:
-        program.kill()
-        program.communicate()
+    with closing(host(name, tmp_path, "waits")) as program:
+        await until(program.printed)
+        assert program.printed() == "desk:call-1\n"
     assert paid(tmp_path) == []
 
     never = FixedApprover([])
@@ -357,9 +355,8 @@ async def test_a_host_that_is_killed_between_question_and_answer_asks_no_second_
 async def test_a_host_that_is_killed_while_the_tool_runs_leaves_a_call_in_doubt(name, framework, tmp_path, kept):
     """The framework would run it again. Here the model is told that nobody knows, and a person decides."""
     await prepare(framework, tmp_path)
-    program = host(name, tmp_path, "dies")
-    await asyncio.to_thread(program.communicate)
-    assert program.returncode == -9
+    with closing(host(name, tmp_path, "dies")) as program:
+        assert (await program.heard(), program.wait()) == ((b"desk:call-1\n", b""), -9)
     assert paid(tmp_path) == ["5 to Ada"]
 
     async with open_session(tmp_path, FixedApprover([])) as session:
@@ -411,16 +408,23 @@ async def test_a_state_that_is_changed_after_the_yes_runs_nothing(name, framewor
     assert paid(tmp_path) == []
 
 
+MISSING = """
+import sys
+for missing, adapter in ("pydantic_ai", "pydantic_ai"), ("agents", "openai_agents"), ("langchain_core", "langchain"):
+    sys.modules[missing] = None
+    try:
+        __import__(f"lastword.adapters.{adapter}")
+    except Exception as problem:
+        print(problem)
+"""
+
+
 @requirement("TOOL-70")
-@pytest.mark.parametrize("missing", ["pydantic_ai", "agents", "langchain_core"])
-def test_a_framework_that_is_missing_says_which_extra_brings_it(missing):
+def test_a_framework_that_is_missing_says_which_extra_brings_it():
     """At the import of its adapter, and in the words of an installer."""
-    adapter, extra = {
-        "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
-        "agents": ("openai_agents", "openai-agents"),
-        "langchain_core": ("langchain", "langchain"),
-    }[missing]
-    program = f"import sys; sys.modules[{missing!r}] = None\nimport lastword.adapters.{adapter}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert f"hint: pip install 'lastword[{extra}]'" in done.stderr
-    assert f"this needs the package {missing}, which is not installed" in done.stderr
+    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True, timeout=60)
+    extras = {"pydantic_ai": "pydantic-ai", "agents": "openai-agents", "langchain_core": "langchain"}
+    assert done.stdout == "".join(
+        f"this needs the package {missing}, which is not installed\nhint: pip install 'lastword[{extra}]'\n"
+        for missing, extra in extras.items()
+    )

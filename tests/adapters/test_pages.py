@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from requirements import requirement
+from warm import run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adapters.md").read_text()
@@ -19,7 +18,7 @@ FRAMEWORKS = ["pydantic_ai", "openai_agents", "langchain"]
 
 
 def run(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = run_python(*arguments, cwd=ROOT, loads=["frameworks"])
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,8 +1,6 @@
 """Folder tools: two files, registered through AssistantTool, tried without a model, a person or a journal."""
 
 import json
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from lastword.testing import FixedApprover, load_tool
 from lastword.tools import ToolFolder
 from requirements import requirement
 from sending import MANIFEST
+from warm import run_python
 
 APPROVED = """
 from lastword import AssistantTool
@@ -230,9 +229,7 @@ def test_test_functions_work_where_the_author_is(tmp_path: Path, how):
     if how == "inside a running loop":
         call = f"import asyncio\nasync def main():\n    {call}\nasyncio.run(main())"
     folder = write_tool(tmp_path / "send", APPROVED + call + "\n")
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", str(folder / "assistant_tool.py")], capture_output=True, text=True, timeout=30
-    )
+    ended = run_python("-W", "error", str(folder / "assistant_tool.py"), cwd=tmp_path)
     assert ended.stdout == "Sent to Ann. Send to Bob?\n", ended.stderr
     assert ended.stderr == ""
 

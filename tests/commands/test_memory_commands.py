@@ -19,6 +19,7 @@ from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
 from lastword.store import SqliteStore
 from requirements import requirement
+from warm import run_python
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "memory"
 
@@ -402,7 +403,7 @@ def play(block: str) -> None:
 def test_the_examples_of_the_page_print_what_they_say(home: Path):
     """The same id brings the state back, and an image is kept by its digest."""
     for example, printed in zip(blocks("python"), blocks(""), strict=True):
-        done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, cwd=home, check=False)
+        done = run_python("-c", example, cwd=home)
         assert (done.stderr, done.stdout) == ("", printed)
 
 
