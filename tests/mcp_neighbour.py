@@ -3,15 +3,17 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lastword import Session, ToolRegistry
 from lastword.config import McpConfig
 from lastword.mcp import McpServers, Pins, SecretFile
 from lastword.mcp.connection import McpConnection
 from lastword.mcp.server_trust import launch_of
+from lastword.testing import FixedApprover
 
 PLAIN = Path(__file__).parent / "mcp_both_ways" / "plain_server.py"
 MONEY: dict[str, Any] = {
@@ -67,6 +69,16 @@ class Neighbour:
         finally:
             await link.close()
         self.diary.unlink(missing_ok=True)
+
+    async def trusted(self, standing: Any = False) -> Self:
+        await self.trust(standing)
+        return self
+
+    @asynccontextmanager
+    async def session(self, *approver: Any, **more: Any) -> AsyncIterator[Session]:
+        """A session with its tools, as they were trusted. Without an approver whoever is asked says yes."""
+        async with self.servers() as servers:
+            yield await opened(servers, approver[0] if approver else FixedApprover(), **more)
 
 
 async def opened(servers: McpServers, approver: Any, **more: Any) -> Session:

@@ -26,7 +26,7 @@ from lastword.store.chain import link
 from lastword.testing import FixedApprover
 from lastword.tools import Tool
 from requirements import requirement
-from sending import CALL, until
+from sending import CALL, asked, ended, until
 
 HEARING = Limits(watch_after_seconds=0, times_asked=1)
 
@@ -80,8 +80,7 @@ async def leave(registry: ToolRegistry, tmp_path: Path):
             await until_there(living)
         left = Left(await left_behind(living, tmp_path / "living.db", f"left-{len(made)}"), registry)
         made.append(left)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
+        await ended(call)
         await session.close()
         await living.close()
         return left
@@ -107,46 +106,15 @@ def stuck(registry: ToolRegistry, effects: list[Any], assistant: Callable[..., T
     return running
 
 
-@requirement("TOOL-45")
-async def test_arguments_changed_in_the_file_are_not_shown_and_not_run(leave: Leave, send, effects):
-    """Somebody would say yes to Mallory, thinking that the program had asked for it."""
-    left = await leave()
-    left.change("UPDATE records SET data = CAST(replace(data, 'Ann', 'Mallory') AS BLOB) WHERE kind = 'asked'")
-    with pytest.raises(Tampered, match=r"record 1 \(asked\) was changed"):
-        await left.facts()
-    with pytest.raises(Tampered, match=r"record 1 \(asked\) was changed"):
-        await left.session(FixedApprover()).call("send", CALL, call_id="c")
-    assert effects == []
+END = b'{"tool":"send","kind":"succeeded","message":"Sent.","value":null,"gave_value":false,"approval":"person"}'
 
 
 @requirement("TOOL-45")
-async def test_arguments_changed_in_the_file_are_not_run_again(leave: Leave, stuck: asyncio.Event, effects):
-    """The call is in doubt, and a person who looks says: again. What they mean is what was agreed to."""
-    left = await leave(FixedApprover(), lambda journal: stuck.wait())
-    left.change("UPDATE records SET data = CAST(replace(data, 'Ann', 'Mallory') AS BLOB) WHERE kind = 'started'")
-    for decision in ("again", "done", "abandon"):
-        with pytest.raises(Tampered, match=r"\(started\) was changed"):
-            await left.session().resolve("c", decision)
-    assert effects == [CALL]
-
-
-@requirement("TOOL-45")
-async def test_a_no_that_was_turned_into_a_yes_in_the_file_starts_nothing(leave: Leave, send, effects):
-    """The answer was given, and the file changed before the program came back for it."""
-    left = await leave()
-    assert await left.journal.answer(await left.facts(), DENIED, "phone")
-    flipped = """CAST(replace(replace(data, 'secondary_confirmed":true', 'secondary_confirmed":false'),
-                      'primary_confirmed":false', 'primary_confirmed":true') AS BLOB)"""
-    left.change(f"UPDATE records SET data = {flipped} WHERE kind = 'answered'")
-    with pytest.raises(Tampered, match=r"\(answered\) was changed"):
-        await left.session(FixedApprover()).call("send", CALL, call_id="c")
-    assert effects == []
-
-
-@requirement("TOOL-45")
+@pytest.mark.parametrize("kind", ["answered", "finished"])
 @pytest.mark.parametrize("waiting", [True, False], ids=["while the card waits", "before the restart"])
-async def test_an_answer_put_into_the_file_starts_nothing(leave: Leave, send, effects, waiting: bool):
-    """It has the right nonce and the right digest; it does not follow from the record before it."""
+async def test_an_answer_or_an_end_put_into_the_file_is_not_believed(leave: Leave, send, effects, waiting, kind: str):
+    """It has the right nonce and the right digest; it does not follow from the record before it. A forged end would be
+    told as the truth."""
     left = await leave()
     facts = await left.facts()
     forged = (
@@ -154,11 +122,10 @@ async def test_an_answer_put_into_the_file_starts_nothing(leave: Leave, send, ef
         b'"approver":"Ann","answered_at":%f}' % (facts["digest"].encode(), left.journal.clock())
     )
     session = left.session(wait_for_answer, limits=HEARING)
-    if waiting:
-        call = asyncio.create_task(session.call("send", CALL, call_id="c"))
-        await until(session.pending)
-    left.insert("answered", forged, f"answer:{facts['nonce']}")
-    with pytest.raises(Tampered, match=r"\(answered\) was changed"):
+    if waiting := waiting and kind == "answered":
+        call, _ = await asked(session, CALL, call_id="c")
+    left.insert(*(("answered", forged, f"answer:{facts['nonce']}") if kind == "answered" else ("finished", END)))
+    with pytest.raises(Tampered, match=rf"\({kind}\) was changed"):
         await (call if waiting else session.call("send", CALL, call_id="c"))
     assert effects == []
 
@@ -192,21 +159,7 @@ async def test_the_answer_to_another_card_does_not_answer_this_one(leave: Leave,
     assert await left.journal.answer(waiting["other"] | {"call_id": "c"}, ALLOWED, "phone")
     assert await left.journal.answer(waiting["c"], DENIED, "phone")
     assert (await mine).kind == "denied"
-    other.cancel()
-    await asyncio.gather(other, return_exceptions=True)
-    assert effects == []
-
-
-@requirement("TOOL-45")
-async def test_a_record_put_into_the_file_ends_no_call(leave: Leave, send, effects):
-    """A forged end would be told as the truth."""
-    left = await leave()
-    left.insert(
-        "finished",
-        b'{"tool":"send","kind":"succeeded","message":"Sent.","value":null,"gave_value":false,"approval":"person"}',
-    )
-    with pytest.raises(Tampered, match=r"\(finished\) was changed"):
-        await left.session(FixedApprover()).call("send", CALL, call_id="c")
+    await ended(other)
     assert effects == []
 
 
@@ -391,8 +344,7 @@ async def test_a_question_that_was_put_anew_is_the_only_one_that_waits(leave: Le
     left.registry.unregister("send")
     left.registry.add(replace(send, code=b"other"))
     session = left.session(wait_for_answer, limits=HEARING)
-    call = asyncio.create_task(session.call("send", CALL, call_id="c"))
-    await until(session.pending)
+    call, _ = await asked(session, CALL, call_id="c")
     new = await left.facts()
     assert new["nonce"] != old["nonce"]
     assert await left.journal.answer(new, DENIED, "phone")

@@ -6,7 +6,6 @@ What nobody can tell who has only the file is in docs/journal.md: a whole chain 
 """
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,12 @@ from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
 from lastword.consent import ALLOWED, DENIED
 from lastword.errors import StoreError, Tampered
 from lastword.journal import Journal
-from lastword.store import Entry, Record, SqliteStore
+from lastword.store import Entry, SqliteStore
 from lastword.store.chain import link
 from lastword.testing import FixedApprover
 from lastword.web import PageGate, PageRecord
 from requirements import requirement
-from sending import until
+from sending import ended, until
 
 SCRIPT = 'LET p = CALL price { of: "rent" }\nCALL pay { amount: p }\nPRINT(p)'
 FORGERIES = ["edited", "with its digests"]
@@ -64,14 +63,24 @@ class World:
         await self.journal.close()
         self.journal = Journal(SqliteStore(self.path))
 
-    async def killed_while_it_waits(self, run_id: str) -> None:
-        """A run whose card waits, and whose process died."""
+    async def killed_while_it_waits(self, run_id: str | None) -> None:
+        """A run, or a call alone, whose card waits, and whose process died."""
         session = self.session(wait_for_answer)
-        run = asyncio.create_task(session.run_script(SCRIPT, run_id=run_id))
+        going = asyncio.create_task(self.going_on(session, run_id))
         await until(session.pending)
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
+        if run_id is None:
+            session.detach("c")
+        else:
+            going.cancel()
+        await asyncio.gather(going, return_exceptions=True)
         await session.close()
+
+    async def going_on(self, session: Session, run_id: str | None) -> Any:
+        """What a process begins, and the next one goes on with."""
+        if run_id is None:
+            return await session.call("pay", {"amount": 7}, call_id="c")
+        begun = await self.journal.store.read(subject=run_id, kind="run_started")
+        return await (session.resume(run_id) if begun else session.run_script(SCRIPT, run_id=run_id))
 
     async def forge(self, kind: str, old: bytes, new: bytes, how: str) -> None:
         """Change what the first record of a kind says."""
@@ -108,28 +117,43 @@ def refused(kind: str, how: str = "edited") -> Any:
     return pytest.raises(Tampered, match=rf"record \d+ \({named}\) was changed")
 
 
-@requirement("TOOL-45", "NUWA-62")
-@pytest.mark.parametrize("how", FORGERIES)
-async def test_a_result_that_was_edited_is_not_replayed(world: World, how: str):
-    """The script would go on with a price that nobody named."""
-    run = await world.session().run_script(SCRIPT)
-    assert world.paid == [7]
-    await world.forge("finished", b'"value":7', b'"value":9', how)
-    with refused("finished", how):
-        await world.session().resume(run.run_id)
-    assert world.paid == [7]
+NO = b'"primary_confirmed":false,"secondary_confirmed":true'
+YES = b'"primary_confirmed":true,"secondary_confirmed":false'
+# The record, what stood there, what stands there now, how far it came, and the run, or none for a call alone.
+EDITED = {
+    "a price that the script would go on with": ("finished", b'"value":7', b'"value":9', "over", "rent"),
+    "a price that would be asked about and paid": ("finished", b'"value":7', b'"value":9', "waits", "rent"),
+    "a script under the name of another": ("run_started", b"PRINT(p)", b"CALL pay { amount: 1000 }", "waits", "rent"),
+    "a no that was given": ("answered", NO, YES, "denied", "rent"),
+    "a no that was given to a call": ("answered", NO, YES, "denied", None),
+    "a card that somebody would say yes to": ("asked", b'"amount":7', b'"amount":9', "waits", "rent"),
+    "a card of a call": ("asked", b'"amount":7', b'"amount":9', "waits", None),
+}
 
 
 @requirement("TOOL-45", "NUWA-62")
 @pytest.mark.parametrize("how", FORGERIES)
-async def test_a_run_does_not_go_on_from_a_result_that_was_edited(world: World, how: str):
-    """What would be asked next, and paid, hangs on it."""
-    await world.killed_while_it_waits("rent")
-    await world.forge("finished", b'"value":7', b'"value":9', how)
+@pytest.mark.parametrize("what", EDITED)
+async def test_nothing_goes_on_from_what_was_edited(world: World, what: str, how: str):
+    """What would be asked next, and paid, hangs on it. Neither shown, nor asked about, nor run."""
+    kind, old, new, state, run_id = EDITED[what]
+    if state == "over":
+        await world.session().run_script(SCRIPT, run_id=run_id)
+    else:
+        await world.killed_while_it_waits(run_id)
+    if state == "denied":
+        [facts] = await world.journal.waiting()
+        assert await world.journal.answer(facts, DENIED, "phone")
+    await world.session().call("price", {"of": "bread"})
+    paid = list(world.paid)
+    await world.forge(kind, old, new, how)
+    if kind == "asked":
+        with refused(kind, how):
+            await world.journal.waiting()
     approver = FixedApprover()
-    with refused("finished", how):
-        await world.session(approver).resume("rent")
-    assert (world.paid, approver.requests) == ([], [])
+    with refused(kind, how):
+        await world.going_on(world.session(approver), run_id)
+    assert (world.paid, approver.requests) == (paid, [])
 
 
 @requirement("TOOL-45")
@@ -143,18 +167,6 @@ async def test_an_end_that_was_edited_is_not_told(world: World, how: str):
     with refused("finished", how):
         await world.session().call("pay", {"amount": 5}, call_id="c")
     assert world.paid == [5]
-
-
-@requirement("TOOL-45", "NUWA-62")
-@pytest.mark.parametrize("how", FORGERIES)
-async def test_a_script_that_was_edited_does_not_run(world: World, how: str):
-    """Another script would run under the name of one that was begun."""
-    await world.killed_while_it_waits("rent")
-    await world.forge("run_started", b"PRINT(p)", b"CALL pay { amount: 1000 }", how)
-    approver = FixedApprover()
-    with refused("run_started", how):
-        await world.session(approver).resume("rent")
-    assert (world.paid, approver.requests) == ([], [])
 
 
 @requirement("TOOL-22", "TOOL-45")
@@ -204,38 +216,6 @@ async def test_a_window_that_was_put_in_does_not_open_the_page(world: World):
 
 @requirement("TOOL-45")
 @pytest.mark.parametrize("how", FORGERIES)
-async def test_a_no_that_was_edited_into_a_yes_starts_nothing(world: World, how: str):
-    """The answer was given, and the file edited before the program came back for it."""
-    await world.killed_while_it_waits("rent")
-    [facts] = await world.journal.waiting()
-    assert await world.journal.answer(facts, DENIED, "phone")
-    await world.session().call("price", {"of": "bread"})
-    no, yes = (
-        b'"primary_confirmed":%s,"secondary_confirmed":%s' % said for said in ((b"false", b"true"), (b"true", b"false"))
-    )
-    await world.forge("answered", no, yes, how)
-    approver = FixedApprover()
-    with refused("answered", how):
-        await world.session(approver).resume("rent")
-    assert (world.paid, approver.requests) == ([], [])
-
-
-@requirement("TOOL-45")
-@pytest.mark.parametrize("how", FORGERIES)
-async def test_a_card_that_was_edited_is_not_shown(world: World, how: str):
-    """Somebody would say yes to what the program never asked for."""
-    await world.killed_while_it_waits("rent")
-    await world.session().call("price", {"of": "bread"})
-    await world.forge("asked", b'"amount":7', b'"amount":9', how)
-    with refused("asked", how):
-        await world.journal.waiting()
-    with refused("asked", how):
-        await world.session().resume("rent")
-    assert world.paid == []
-
-
-@requirement("TOOL-45")
-@pytest.mark.parametrize("how", FORGERIES)
 async def test_a_card_that_was_edited_does_not_hide_the_others(world: World, how: str):
     """Whoever damages one question must not silence those of all other programs."""
     await world.killed_while_it_waits("rent")
@@ -261,9 +241,7 @@ def apart(session: Session) -> Session:
 
 async def paid_once(world: World, session: Session, run_id: str | None) -> None:
     """A card that was answered from elsewhere, a moment ago, and what it started."""
-    apart(session)
-    work = session.run_script(SCRIPT, run_id=run_id) if run_id else session.call("pay", {"amount": 7}, call_id="c")
-    going = asyncio.create_task(work)
+    going = asyncio.create_task(world.going_on(apart(session), run_id))
     await until(session.pending)
     [facts] = await world.journal.waiting()
     assert await world.journal.answer(facts, ALLOWED, "phone")
@@ -295,9 +273,7 @@ async def test_an_answer_is_not_spent_again_when_its_spending_was_hidden(world: 
     world.write(HIDING[hiding].format(spent))
     for _ in range(2):
         with pytest.raises(Tampered, match=r"record \d+ .*(is missing|was changed)"):
-            await (
-                world.session().resume(run_id) if run_id else world.session().call("pay", {"amount": 7}, call_id="c")
-            )
+            await world.going_on(world.session(), run_id)
     assert world.paid == [7]
 
 
@@ -351,16 +327,14 @@ async def doubtful(world: World) -> AsyncIterator[World]:
     left.registry, left.paid = world.registry, world.paid
     yield left
     await left.journal.close()
-    call.cancel()
-    await asyncio.gather(call, return_exceptions=True)
+    await ended(call)
 
 
 @requirement("TOOL-45")
 @pytest.mark.parametrize("how", FORGERIES)
 async def test_a_call_in_doubt_is_not_decided_by_what_was_edited(doubtful: World, how: str):
     """What they mean who say: again, is what was agreed to."""
-    [started] = [record for record in await doubtful.journal.store.read(subject="c") if record.kind == "started"]
-    await rewritten(doubtful, started, how)
+    await doubtful.forge("started", b'"amount":7', b'"amount":9', how)
     for decision in ("again", "done", "abandon"):
         with refused("started", how):
             await doubtful.session().resolve("c", decision)
@@ -390,17 +364,3 @@ async def copied(path: Path, to: Path) -> None:
     """What the disk holds of a journal that is in use."""
     for end in ("", "-wal", "-head"):
         Path(f"{to}{end}").write_bytes(Path(f"{path}{end}").read_bytes())
-
-
-async def rewritten(world: World, started: Record, how: str) -> None:
-    """More money than was agreed to."""
-    [before] = await world.journal.store.links([started.seq - 1])
-    data = re.sub(b'"amount":7', b'"amount":9', started.data or b"")
-    forged = link(
-        before.digest,
-        started.seq,
-        Entry(started.stream, started.kind, started.subject, started.at, data, started.once),
-    )
-    await world.restart()
-    digests = (started.data_digest, started.digest) if how == "edited" else (forged.data_digest, forged.digest)
-    world.write("UPDATE records SET data = ?, data_digest = ?, digest = ? WHERE seq = ?", data, *digests, started.seq)

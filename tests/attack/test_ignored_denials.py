@@ -142,29 +142,18 @@ def _lambda(reach: Any) -> Any:
 
 @requirement("TOOL-40", "TOOL-13")
 @pytest.mark.parametrize("action", [DENIED, CLOSED], ids=["denied", "closed"])
-async def test_a_registry_style_tool_is_not_even_invoked_when_it_is_denied(registry: ToolRegistry, effects, action):
-    """It does not take the answer, so there is nothing that it could be told."""
-    registry.register(
-        "wipe",
-        {"description": "Wipes.", "parameters": [], "returns": "any"},
-        lambda args, context: effects.append("wiped"),
-        require_approval=True,
-    )
-    outcome = await Session(registry, approver=FixedApprover(action)).call("wipe")
-    assert outcome.kind == "denied"
-    assert effects == []
+@pytest.mark.parametrize("style", ["registry", "function"])
+async def test_a_tool_that_does_not_take_the_answer_is_not_even_invoked(registry: ToolRegistry, effects, action, style):
+    """There is nothing that it could be told. Only a function that declares `user_action` hears a no."""
 
-
-@requirement("TOOL-40")
-async def test_a_typed_function_without_user_action_is_not_invoked_when_it_is_denied(registry: ToolRegistry, effects):
-    """Only a function that declares `user_action` hears a no."""
-
-    @registry.tool
-    def wipe() -> None:
+    def wipe(args: Any = None, context: Any = None) -> None:
         effects.append("wiped")
 
-    outcome = await Session(registry, approver=FixedApprover(DENIED)).call("wipe")
-    assert outcome.kind == "denied"
+    if style == "registry":
+        registry.register("wipe", {"description": "Wipes.", "parameters": []}, wipe, require_approval=True)
+    else:
+        registry.tool(id="wipe")(lambda: effects.append("wiped"))
+    assert (await Session(registry, approver=FixedApprover(action)).call("wipe")).kind == "denied"
     assert effects == []
 
 

@@ -18,7 +18,7 @@ from lastword.journal import Journal
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
-from sending import CALL, until
+from sending import CALL, asked, until
 
 pytestmark = pytest.mark.usefixtures("collected")
 
@@ -95,8 +95,7 @@ async def test_a_host_that_stops_waiting_for_a_card_takes_it_away(registry: Tool
     """Without an end in the journal the card would wait there for ever, for an answer that starts nothing."""
     journal = memory_journal()
     session = Session(registry, approver=wait_for_answer, journal=journal)
-    call = asyncio.create_task(session.call("send", CALL))
-    await until(session.pending)
+    call, _ = await asked(session)
     await stop_waiting(call)
     assert session.pending() == []
     assert await journal.waiting() == []
@@ -106,7 +105,7 @@ async def test_a_host_that_stops_waiting_for_a_card_takes_it_away(registry: Tool
     assert effects == []
 
 
-@requirement("TOOL-42")
+@requirement("TOOL-42", "TOOL-56")
 async def test_a_host_that_stops_waiting_while_the_card_is_drawn_stops_the_drawing(registry: ToolRegistry, assistant):
     """The request function is told, and nobody is asked."""
     drawing, told = asyncio.Event(), asyncio.Event()

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.call import Asked
 from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person
 from lastword.editor import Preview
 from lastword.errors import SessionError
@@ -19,17 +18,7 @@ from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.guard import Observation
 from lastword.values import canonical
 from requirements import requirement
-from sending import CALL, until
-
-
-async def a_waiting_card(session: Session) -> tuple[asyncio.Task[Any], ApprovalRequest]:
-    """Start a call and hand back its card, which nobody has answered."""
-    shown: asyncio.Future[ApprovalRequest] = asyncio.get_running_loop().create_future()
-    stop = session.listen(lambda event: shown.set_result(event.request) if isinstance(event, Asked) else None)
-    call = asyncio.create_task(session.call("send", CALL))
-    request = await shown
-    stop()
-    return call, request
+from sending import CALL, asked, until
 
 
 @requirement("TOOL-45")
@@ -54,7 +43,7 @@ async def test_a_yes_is_kept_and_given_to_a_later_call(registry: ToolRegistry, s
 async def test_a_yes_to_another_call_or_session_starts_nothing(registry: ToolRegistry, send, effects):
     """Its digest covers the call and the session."""
     other = Session(registry, approver=wait_for_answer)
-    call, request = await a_waiting_card(other)
+    call, request = await asked(other)
     outcome = await Session(registry, approver=FixedApprover(request.allow())).call("send", {"to": "Mallory"})
     assert outcome.kind == "stale"
     assert effects == []
@@ -66,7 +55,7 @@ async def test_a_yes_to_another_call_or_session_starts_nothing(registry: ToolReg
 async def test_another_session_cannot_answer_this_ones_card(registry: ToolRegistry, send, effects):
     """A session answers its own cards."""
     here = Session(registry, approver=wait_for_answer)
-    call, request = await a_waiting_card(here)
+    call, request = await asked(here)
     elsewhere = Session(registry, approver=wait_for_answer)
     await elsewhere.open()
     assert elsewhere.answer(request.call_id, ALLOWED) == []
@@ -88,7 +77,7 @@ async def test_a_yes_to_another_card_is_void_although_it_brings_arguments(regist
 async def test_two_windows_answer_at_once_and_one_wins(registry: ToolRegistry, send, effects):
     """Whichever comes first counts, and the other is told that it did not."""
     session = Session(registry, approver=wait_for_answer)
-    call, request = await a_waiting_card(session)
+    call, request = await asked(session)
     won = [session.answer(request.call_id, request.deny("window 1"), by="window 1")]
     won += [session.answer(request.call_id, request.allow(), by="window 2")]
     assert won == [[request.call_id], []]
@@ -105,7 +94,7 @@ async def test_a_yes_that_names_no_card_does_not_answer_the_one_that_took_its_pl
 ):
     """The person clicks on the card they see, and in that moment the call is asked again under the same id."""
     session = Session(registry, approver=wait_for_answer)
-    call, request = await a_waiting_card(session)
+    call, request = await asked(session)
     session.answer(request.call_id, UserAction(True, False, answers="0" * 64))
     await until(lambda: session.pending() and session.pending()[0].nonce != request.nonce)
     [again] = session.pending()
@@ -124,7 +113,7 @@ async def test_a_window_and_another_process_answer_at_once_and_one_wins(
     """The journal decides: an answer is written once, and whoever comes second takes what stands there."""
     journal = memory_journal()
     session = Session(registry, approver=wait_for_answer, journal=journal)
-    call, request = await a_waiting_card(session)
+    call, request = await asked(session)
     [facts] = await journal.waiting()
     if journal_first:
         assert await journal.answer(facts, DENIED, by="another process")
@@ -145,7 +134,7 @@ async def test_two_answers_through_the_journal_and_one_wins(registry: ToolRegist
     """Two other processes press their button in the same moment."""
     journal = memory_journal()
     session = Session(registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0))
-    call, _ = await a_waiting_card(session)
+    call, _ = await asked(session)
     [facts] = await journal.waiting()
     won = await asyncio.gather(*(journal.answer(facts, action, "phone") for action in (ALLOWED, DENIED, ALLOWED)))
     assert sorted(won) == [False, False, True]
@@ -163,8 +152,8 @@ async def test_an_answer_through_the_journal_for_another_card_is_void(registry: 
         )
         for _ in range(2)
     )
-    one, request = await a_waiting_card(first)
-    two, other = await a_waiting_card(second)
+    one, request = await asked(first)
+    two, other = await asked(second)
     waiting = {facts["call_id"]: facts for facts in await journal.waiting()}
     assert await journal.answer(waiting[other.call_id], request.allow(), "phone")
     forged = waiting[request.call_id] | {"digest": "0" * 64}
@@ -261,10 +250,10 @@ async def test_an_answer_must_start_its_call_within_a_minute(registry: ToolRegis
 
     store = MemoryStore()
     phone = Journal(store, clock=lambda: 1000.0 - seconds)
-    asked: list[ApprovalRequest] = []
+    cards: list[ApprovalRequest] = []
 
     async def answer_by_phone(request: ApprovalRequest) -> UserAction:
-        asked.append(request)
+        cards.append(request)
         assert await phone.answer(request.facts(), ALLOWED, "phone")
         return await wait_for_answer(request)
 
@@ -276,9 +265,9 @@ async def test_an_answer_must_start_its_call_within_a_minute(registry: ToolRegis
         assert effects == [CALL]
     else:
         assert outcome.kind == "stale"
-        assert len(asked) == 3
+        assert len(cards) == 3
         since = "older than 60 seconds" if seconds > 0 else "from the future: a clock was set back"
-        assert asked[1].problem == f"the answer is {since}"
+        assert cards[1].problem == f"the answer is {since}"
         assert effects == []
 
 

@@ -33,23 +33,6 @@ async def _hangs_stubbornly(params: Any) -> Any:
         return {"message": "Send it?"}
 
 
-@requirement("TOOL-42")
-@pytest.mark.parametrize("request_function", [_hangs, _hangs_async, _hangs_stubbornly])
-@pytest.mark.parametrize("preset", [Preset(), Preset(auto_approve=True)], ids=["person", "auto"])
-async def test_a_request_function_that_hangs_is_refused(
-    registry: ToolRegistry, assistant, effects, request_function, preset
-):
-    """It has a time limit, also where nobody would have looked at the card."""
-    assistant(request_function, autoApprove=True)
-    limits = Limits(draw_timeout_seconds=0.05)
-    began = time.monotonic()
-    outcome = await Session(registry, approver=FixedApprover(), preset=preset, limits=limits).call("send", CALL)
-    assert outcome.kind == "refused"
-    assert "it did not finish within 0.05 seconds" in outcome.message
-    assert time.monotonic() - began < 15
-    assert effects == []
-
-
 async def _blocks_async(params: Any) -> Any:
     threading.Event().wait(30)
 
@@ -74,15 +57,20 @@ class Slow(dict):
     __iter__ = keys
 
 
-@requirement("TOOL-56")
-@pytest.mark.parametrize("request_function", [_hangs, _blocks_async, _previews_slowly, _hangs_when_read])
-async def test_a_request_function_that_blocks_holds_up_nobody_else(
-    registry: ToolRegistry, assistant, effects, request_function
+SLOW = [_hangs, _hangs_async, _hangs_stubbornly, _blocks_async, _previews_slowly, _hangs_when_read]
+
+
+@requirement("TOOL-42", "TOOL-56")
+@pytest.mark.parametrize("request_function", SLOW)
+@pytest.mark.parametrize("auto", [False, True], ids=["person", "auto"])
+async def test_a_request_function_that_hangs_or_blocks_is_refused_and_holds_up_nobody_else(
+    registry: ToolRegistry, assistant, effects, request_function, auto: bool
 ):
-    """It is refused in time, although it never gives way; and whatever else is on the loop goes on meanwhile."""
-    assistant(request_function)
-    approver = FixedApprover()
-    session = Session(registry, approver=approver, limits=Limits(draw_timeout_seconds=0.2))
+    """It has a time limit, also where nobody would have looked at the card, and although it never gives way; whatever
+    else is on the loop goes on meanwhile."""
+    assistant(request_function, autoApprove=True)
+    approver, limits = FixedApprover(), Limits(draw_timeout_seconds=0.2)
+    session = Session(registry, approver=approver, preset=Preset(auto_approve=auto), limits=limits)
     turns = 0
 
     async def tick() -> None:
@@ -223,27 +211,6 @@ async def test_a_request_function_that_awaits_is_told_that_its_time_is_up(regist
     assistant(request)
     limits = Limits(draw_timeout_seconds=0.05)
     assert (await Session(registry, approver=FixedApprover(), limits=limits).call("send", CALL)).kind == "refused"
-    await until(told.is_set)
-
-
-@requirement("TOOL-56")
-async def test_whoever_stops_waiting_for_a_call_stops_its_drawing(registry: ToolRegistry, assistant):
-    """The task that asked is cancelled, and so is the request function on its own loop."""
-    drawing, told = threading.Event(), threading.Event()
-
-    async def request(params):
-        drawing.set()
-        try:
-            await asyncio.sleep(30)
-        finally:
-            told.set()
-
-    assistant(request)
-    call = asyncio.create_task(Session(registry, approver=FixedApprover()).call("send", CALL))
-    await until(drawing.is_set)
-    call.cancel()
-    await asyncio.wait({call})
-    assert call.cancelled()
     await until(told.is_set)
 
 

@@ -131,12 +131,15 @@ async def test_it_does_not_matter_how_the_file_was_opened_or_where(
 
 
 @requirement("TOOL-54")
-async def test_with_both_keys_the_files_are_looked_at_again_too(
-    registry: ToolRegistry, assistant, effects, tmp_path: Path
+@pytest.mark.parametrize("auto", [False, True], ids=["person", "both keys"])
+async def test_a_file_changed_after_it_was_read_and_before_the_card_is_there_is_found(
+    registry: ToolRegistry, assistant, effects, tmp_path: Path, auto: bool
 ):
-    """Nobody sees the card, and what the tool is about to do was worked out from it all the same."""
+    """The digest is of what the tool saw, and not of what was there when it had finished. With both keys nobody sees
+    the card, and what the tool is about to do was worked out from it all the same."""
     path = tmp_path / "prices.txt"
     path.write_text("old")
+    read, changed = threading.Event(), threading.Event()
 
     def request(params):
         message = path.read_text()
@@ -144,43 +147,16 @@ async def test_with_both_keys_the_files_are_looked_at_again_too(
         assert changed.wait(30)
         return {"message": message}
 
-    read, changed = threading.Event(), threading.Event()
-    assistant(request, autoApprove=True)
-    journal = memory_journal()
-    session = Session(registry, preset=Preset(auto_approve=True), journal=journal)
+    assistant(request, autoApprove=auto)
+    session = Session(registry, approver=None if auto else FixedApprover(), preset=Preset(auto_approve=auto))
     call = asyncio.create_task(session.call("send", CALL))
     await until(read.is_set)
     path.write_text("new")
     changed.set()
     assert (await call).kind == "succeeded"
-    messages = [data_of(record)["message"] for record in await journal.history(session.id, kind="asked")]
+    messages = [data_of(record)["message"] for record in await session.journal.history(session.id, kind="asked")]
     assert messages == ["old", "new"]
     assert len(effects) == 1
-
-
-@requirement("TOOL-54")
-async def test_a_file_changed_after_it_was_read_and_before_the_card_is_there_is_found(
-    registry: ToolRegistry, assistant, tmp_path: Path
-):
-    """The digest is of what the tool saw, and not of what was there when it had finished."""
-    path = tmp_path / "prices.txt"
-    path.write_text("old")
-
-    def request(params):
-        message = path.read_text()
-        read.set()
-        assert changed.wait(30)
-        return {"message": message}
-
-    read, changed = threading.Event(), threading.Event()
-    assistant(request)
-    approver = FixedApprover()
-    call = asyncio.create_task(Session(registry, approver=approver).call("send", CALL))
-    await until(read.is_set)
-    path.write_text("new")
-    changed.set()
-    assert (await call).kind == "succeeded"
-    assert [request.message for request in approver.requests] == ["old", "new"]
 
 
 @requirement("TOOL-54")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lastword import Answerer, Limits, Preset, Session, ToolRegistry, open_journal, wait_for_answer
+from lastword import Answerer, Limits, Preset, Run, Session, ToolRegistry, open_journal, wait_for_answer
 from lastword.call import Stopped, stop
 from lastword.call import stop_all as stopping
 from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome, person
@@ -21,7 +21,7 @@ from lastword.store import Entry, MemoryStore, Record
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools import Manifest, Tool
 from requirements import requirement
-from sending import CALL, until
+from sending import CALL, asked, ended, left_waiting, until
 
 SCRIPT = 'CALL send { to: "Ann", amount: 5 }'
 ADA = person("ada", "terminal")
@@ -75,26 +75,27 @@ async def begun(session: Session, tool: str, effects: list[Any]) -> asyncio.Task
     return call
 
 
-@requirement("TOOL-58")
+@requirement("TOOL-58", "TOOL-59")
 async def test_what_waits_is_denied_in_every_session_and_can_never_be_allowed(registry: ToolRegistry, send, effects):
-    """By whichever way the late yes comes: the card's own window, another window, another program."""
+    """By whichever way the late yes comes: the card's own window, another window, another program. And it is remembered
+    who stopped: the answers are theirs."""
     journal = memory_journal()
     sessions = [Session(registry, approver=wait_for_answer, journal=journal) for _ in range(3)]
-    calls = [asyncio.create_task(session.call("send", CALL)) for session in sessions]
-    await until(lambda: all(session.pending() for session in sessions))
+    waiting = [(session, *await asked(session)) for session in sessions]
     questions = await journal.waiting()
-    shown = [session.pending()[0] for session in sessions]
     stopped = await stop_all(journal)
     assert {call.call_id for call in stopped.denied} == {facts["call_id"] for facts in questions}
-    for session, request, facts in zip(sessions, shown, questions, strict=True):
-        assert session.answer(request.call_id, request.allow()) == []
+    for (session, call, card), facts in zip(waiting, questions, strict=True):
+        assert session.answer(card.call_id, card.allow()) == []
         assert not await journal.answer(facts, ALLOWED, "too late")
-    for outcome in [await call for call in calls]:
+        outcome = await call
         assert outcome.kind == "denied"
         assert "Their reason: everything was stopped" in outcome.message
-    assert effects == []
-    assert await journal.waiting() == []
-    assert stopped.is_complete
+    assert (effects, await journal.waiting(), stopped.is_complete) == ([], [], True)
+    wanted = {"kind": "person", "name": "ada", "where": "terminal"}
+    [record] = await journal.store.read(kind="stop")
+    answers = await journal.store.read(kind="answered")
+    assert [data_of(record)["by"], *(data_of(answer)["approver"] for answer in answers)] == [wanted] * 4
 
 
 class Slow(MemoryStore):
@@ -112,50 +113,37 @@ async def test_a_card_that_its_own_program_denies_first_is_told_as_denied(regist
     """It heard of the stop before whoever stopped got to its card. That is no cancellation: it never ran."""
     journal = Journal(Slow())
     session = Session(registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0))
-    call = asyncio.create_task(session.call("send", CALL))
-    await until(session.pending)
+    call, _ = await asked(session)
     stopped = await stop_all(journal)
     assert (await call).kind == "denied"
     assert ([reached.tool for reached in stopped.denied], stopped.cancelled, effects) == (["send"], (), [])
-
-
-@requirement("TOOL-58", "TOOL-59")
-async def test_a_stop_is_remembered_with_who_did_it(registry: ToolRegistry, send):
-    """Durable, and the answers that it gave are theirs."""
-    journal = memory_journal()
-    session = Session(registry, approver=wait_for_answer, journal=journal)
-    call = asyncio.create_task(session.call("send", CALL))
-    await until(session.pending)
-    await stop_all(journal)
-    await call
-    [record] = await journal.store.read(kind="stop")
-    [answer] = await journal.store.read(kind="answered")
-    wanted = {"kind": "person", "name": "ada", "where": "terminal"}
-    assert (data_of(record)["by"], data_of(answer)["approver"]) == (wanted, wanted)
 
 
 @requirement("TOOL-58")
 async def test_a_card_that_a_dead_program_left_is_denied_for_good(registry: ToolRegistry, send, effects):
     """Whoever goes on with its run finds the no, and asks nobody."""
     journal = memory_journal()
-    session = Session(registry, id="s", approver=wait_for_answer, journal=journal)
-    run = asyncio.create_task(session.run_script(SCRIPT, run_id="r"))
-    await until(session.pending)
-    run.cancel()
-    await asyncio.gather(run, return_exceptions=True)
+    await run_that_waits(registry, journal)
     assert [call.call_id for call in (await stop_all(journal)).denied] == ["r.0"]
-    asked = FixedApprover()
-    ended = await Session(registry, id="s", approver=asked, journal=journal).resume("r")
-    assert (ended.status, asked.requests, effects) == ("done", [], [])
+    run, asked_again = await resumed(registry, journal)
+    assert (run.status, asked_again, effects) == ("done", [], [])
+
+
+async def run_that_waits(registry: ToolRegistry, journal: Journal, script: str = SCRIPT) -> None:
+    """A run that its program left while its card waits."""
+    session = Session(registry, id="s", approver=wait_for_answer, journal=journal)
+    await left_waiting(session, session.run_script(script, run_id="r"))
+
+
+async def resumed(registry: ToolRegistry, journal: Journal, answer: Any = ALLOWED) -> tuple[Run, list[ApprovalRequest]]:
+    """Somebody goes on with it: how it ended, and what they were asked."""
+    approver = FixedApprover(answer)
+    return await Session(registry, id="s", approver=approver, journal=journal).resume("r"), approver.requests
 
 
 async def left_with_a_yes(registry: ToolRegistry, journal: Journal) -> None:
-    """A run whose card was allowed from elsewhere, by somebody who did not know that its program was gone."""
-    session = Session(registry, id="s", approver=wait_for_answer, journal=journal)
-    run = asyncio.create_task(session.run_script(SCRIPT, run_id="r"))
-    await until(session.pending)
-    run.cancel()
-    await asyncio.gather(run, return_exceptions=True)
+    """The same, where its card was allowed from elsewhere, by somebody who did not know that its program was gone."""
+    await run_that_waits(registry, journal)
     [facts] = await journal.waiting()
     assert await journal.answer(facts, ALLOWED, "phone")
 
@@ -163,50 +151,35 @@ async def left_with_a_yes(registry: ToolRegistry, journal: Journal) -> None:
 @requirement("TOOL-58")
 @pytest.mark.parametrize("how", ["whole", "only written down"])
 async def test_a_yes_that_has_started_nothing_is_taken_back(registry: ToolRegistry, send, effects, how: str):
-    """It was given before the stop, and the run goes on after it, within the minute. The person is asked anew."""
+    """It was given before the stop, and the run goes on after it, within the minute. The person is asked anew. And it
+    can be spent by nobody, not even by a program of an earlier version, which knows nothing of stops."""
     journal = memory_journal()
     await left_with_a_yes(registry, journal)
     if how == "whole":
         assert [call.call_id for call in (await stop_all(journal)).voided] == ["r.0"]
+        [question] = await journal.store.read(kind="asked")
+        assert await journal.store.taken(OnceKey.burn(data_of(question)["nonce"])) is not None, "its key is gone"
     else:
         await only_write_it_down(journal)
-    asked = FixedApprover(ApprovalRequest.deny)
-    await Session(registry, id="s", approver=asked, journal=journal).resume("r")
-    assert [r.problem for r in asked.requests] == ["it was asked before, and everything was stopped since"]
+    _, again = await resumed(registry, journal, ApprovalRequest.deny)
+    assert [card.problem for card in again] == ["it was asked before, and everything was stopped since"]
     assert effects == []
-
-
-@requirement("TOOL-58")
-async def test_a_yes_that_was_taken_back_can_be_spent_by_nobody(registry: ToolRegistry, send, effects):
-    """Not even by a program of an earlier version, which knows nothing of stops: its key is gone."""
-    journal = memory_journal()
-    await left_with_a_yes(registry, journal)
-    await stop_all(journal)
-    [asked] = await journal.store.read(kind="asked")
-    assert await journal.store.taken(OnceKey.burn(data_of(asked)["nonce"])) is not None
 
 
 @requirement("TOOL-58")
 async def test_a_question_of_an_earlier_version_counts_as_asked_before_the_stop(registry: ToolRegistry, send, effects):
     """Its record does not say under which stop it was asked."""
-    journal = memory_journal()
+    journal, other = memory_journal(), memory_journal()
     await left_with_a_yes(registry, journal)
-    [asked] = await journal.store.read(kind="asked")
-    facts = data_of(asked)
-    del facts["process"]
-    facts.pop("stops", None)
     await only_write_it_down(journal)
-    other = memory_journal()
     for record in await journal.store.read():
-        data = facts if record is asked or record.kind == "asked" else data_of(record)
+        data = {name: said for name, said in data_of(record).items() if name not in ("process", "stops")}
         if record.once:
             await other.claim(record.stream, record.kind, record.subject, data, record.once)
         else:
             other.note(record.stream, record.kind, record.subject, data)
-    nobody = FixedApprover(ApprovalRequest.deny)
-    await Session(registry, id="s", approver=nobody, journal=other).resume("r")
-    assert len(nobody.requests) == 1
-    assert effects == []
+    _, again = await resumed(registry, other, ApprovalRequest.deny)
+    assert (len(again), effects) == (1, [])
 
 
 class StopsAt(MemoryStore):
@@ -219,12 +192,12 @@ class StopsAt(MemoryStore):
     async def commit(self, *entries):
         if not any(entry.kind == self.kind for entry in entries) or await self.journal.stops():
             return await super().commit(*entries)
-        if self.after:
-            done = await super().commit(*entries)
+        if not self.after:
             await only_write_it_down(self.journal)
-            return done
-        await only_write_it_down(self.journal)
-        return await super().commit(*entries)
+        done = await super().commit(*entries)
+        if self.after:
+            await only_write_it_down(self.journal)
+        return done
 
 
 @requirement("TOOL-58", "TOOL-45")
@@ -248,13 +221,8 @@ async def test_a_stop_at_any_moment_before_the_code_runs_keeps_it_from_running(
         "auto": None,
         "elsewhere": elsewhere,
     }[answer]
-    session = Session(
-        registry,
-        approver=approver,
-        journal=store.journal,
-        preset=Preset(answer == "auto"),
-        limits=Limits(watch_after_seconds=0),
-    )
+    preset, limits = Preset(answer == "auto"), Limits(watch_after_seconds=0)
+    session = Session(registry, approver=approver, journal=store.journal, preset=preset, limits=limits)
     outcome = await session.call("send", CALL)
     assert outcome.kind in ("cancelled", "denied")
     assert effects == []
@@ -270,9 +238,9 @@ async def test_a_call_is_not_asked_for_again_after_a_stop(registry: ToolRegistry
         await only_write_it_down(journal)
         return type(ALLOWED)(True, False, answers="0" * 64)
 
-    asked = FixedApprover([misses, ALLOWED])
-    outcome = await Session(registry, approver=asked, journal=journal).call("send", CALL)
-    assert (outcome.kind, len(asked.requests), effects) == ("cancelled", 1, [])
+    approver = FixedApprover([misses, ALLOWED])
+    outcome = await Session(registry, approver=approver, journal=journal).call("send", CALL)
+    assert (outcome.kind, len(approver.requests), effects) == ("cancelled", 1, [])
     assert "before it ran. Nothing was done" in outcome.message
 
 
@@ -321,22 +289,19 @@ async def test_a_free_call_that_began_right_before_the_stop_is_cancelled(registr
 
 
 @requirement("TOOL-58")
-async def test_a_call_of_a_program_that_does_not_listen_is_named(registry: ToolRegistry, send, shared_address: str):
+async def test_a_call_of_a_program_that_does_not_listen_is_named(registry, send, shared_address: str, monkeypatch):
     """It lives, and holds its name; whether it ever hears of the stop nobody knows."""
     deaf, ours = (open_journal(shared_address) for _ in range(2))
-    request = await _some_request(registry)
-    from_elsewhere = LiveCall()
+    seen = FixedApprover(ApprovalRequest.deny)
+    await Session(registry, approver=seen).call("send", CALL)
+    request, from_elsewhere = seen.requests[0], LiveCall()
     await deaf.asked(request)
     await deaf.answer(request.facts(), request.allow(), "ada")
     _, sealed = await deaf.answer_to(request)
     call = Call(request.call_id, "send", b"{}")
     assert await deaf.burn_and_start(request.session_id, call, send, sealed, "person", from_elsewhere)
-    quick = stopping.SETTLED_SECONDS
-    stopping.SETTLED_SECONDS = 0.2
-    try:
-        stopped = await stop_all(ours)
-    finally:
-        stopping.SETTLED_SECONDS = quick
+    monkeypatch.setattr(stopping, "SETTLED_SECONDS", 0.2)
+    stopped = await stop_all(ours)
     assert [reached.call_id for reached in stopped.unheard] == [request.call_id]
     assert not stopped.is_complete
     assert stopped.words()[0] == "Not everything could be stopped."
@@ -345,12 +310,6 @@ async def test_a_call_of_a_program_that_does_not_listen_is_named(registry: ToolR
     assert [reached.call_id for reached in later.in_doubt] == [request.call_id]
     assert "is in doubt, its program is dead: lastword resolve" in "\n".join(later.words())
     await ours.close()
-
-
-async def _some_request(registry: ToolRegistry) -> ApprovalRequest:
-    seen = FixedApprover(ApprovalRequest.deny)
-    await Session(registry, approver=seen).call("send", CALL)
-    return seen.requests[0]
 
 
 @requirement("TOOL-58")
@@ -377,9 +336,9 @@ async def test_a_script_makes_no_further_call(registry: ToolRegistry, assistant,
     run = asyncio.create_task(session.run_script(text, {"many": list(range(100_000))}))
     await until(lambda: session.pending() or effects or len(calls) > 100)
     await stop_all(journal)
-    ended = await run
-    assert ended.status == "cancelled"
-    assert "everything was stopped" in str(ended.error)
+    stopped = await run
+    assert stopped.status == "cancelled"
+    assert "everything was stopped" in str(stopped.error)
     assert effects == (["began"] if where == "while a tool runs" else [])
     assert len(await journal.store.read(kind="asked")) == (0 if where == "between quick calls" else 1)
 
@@ -410,15 +369,10 @@ async def test_a_stop_of_yesterday_stops_nothing_of_today(registry: ToolRegistry
 async def test_a_run_that_is_resumed_after_a_stop_goes_on(registry: ToolRegistry, send, effects):
     """Who resumes it wants it. Only what was asked before is over."""
     journal = memory_journal()
-    session = Session(registry, id="s", approver=wait_for_answer, journal=journal)
-    run = asyncio.create_task(session.run_script(f"{SCRIPT}\n{SCRIPT}", run_id="r"))
-    await until(session.pending)
-    run.cancel()
-    await asyncio.gather(run, return_exceptions=True)
+    await run_that_waits(registry, journal, f"{SCRIPT}\n{SCRIPT}")
     await stop_all(journal)
-    asked = FixedApprover()
-    ended = await Session(registry, id="s", approver=asked, journal=journal).resume("r")
-    assert (ended.status, len(asked.requests), effects) == ("done", 1, [CALL])
+    run, again = await resumed(registry, journal)
+    assert (run.status, len(again), effects) == ("done", 1, [CALL])
 
 
 @requirement("TOOL-58")
@@ -436,8 +390,7 @@ async def test_an_idempotent_call_in_doubt_is_not_retried_by_itself_after_a_stop
         await dead.store.commit(
             Entry(record.stream, record.kind, record.subject, record.at, record.data or b"", record.once)
         )
-    call.cancel()
-    await asyncio.gather(call, return_exceptions=True)
+    await ended(call)
     await stop_all(dead)
     again = Session(registry, id="s", approver=FixedApprover([]), journal=dead)
     assert (await again.call("hang", call_id="c")).kind == "outcome_unknown"
@@ -452,8 +405,7 @@ async def test_a_question_that_somebody_changed_does_not_keep_the_others_from_be
     journal = memory_journal()
     journal.note("s", "asked", "bad", {"not": "a question"})
     session = Session(registry, approver=wait_for_answer, journal=journal)
-    call = asyncio.create_task(session.call("send", CALL))
-    await until(session.pending)
+    call, _ = await asked(session)
     stopped = await stop_all(journal)
     assert (stopped.unreadable, len(stopped.denied)) == (("bad",), 1)
     assert (await call).kind == "denied"
@@ -520,8 +472,7 @@ async def test_a_session_stops_everything_of_its_memory(registry: ToolRegistry, 
     mine = Session(registry, approver=FixedApprover(), journal=journal)
     other = Session(registry, approver=wait_for_answer, journal=journal)
     running = await begun(mine, "hang", effects)
-    waiting = asyncio.create_task(other.call("send", CALL))
-    await until(other.pending)
+    waiting, _ = await asked(other)
     stopped = await mine.stop(ADA)
     assert [reached.tool for reached in stopped.denied] == ["send"]
     assert [reached.tool for reached in stopped.cancelled] == ["hang"]

@@ -9,7 +9,6 @@ import anyio
 import pytest
 
 import lastword
-from lastword import UserAction
 from lastword.mcp import transports
 from lastword.mcp.server_answers import MAX_QUOTED
 from lastword.testing import FixedApprover
@@ -17,10 +16,6 @@ from mcp_neighbour import Neighbour, defined, opened, until
 from requirements import requirement
 
 KEY = "s3cr3t-value-of-the-shop"
-
-
-def allowing() -> FixedApprover:
-    return FixedApprover([UserAction(True, False)] * 9)
 
 
 def keyed(tmp_path, *tools, **env):
@@ -38,7 +33,7 @@ async def test_a_secret_in_a_definition_is_neither_pinned_nor_shown_nor_journale
     await shop.trust()
     pinned = shop.pins.file.read_text()
     assert "Uses ${SHOP_KEY}." in pinned
-    asked = allowing()
+    asked = FixedApprover()
     async with shop.servers() as servers:
         journal = lastword.open_journal(f"sqlite:///{tmp_path}/memory.db")
         session = await opened(servers, asked, journal=journal)
@@ -76,8 +71,7 @@ async def test_a_secret_in_a_question_is_not_shown(tmp_path):
 
     fields = {"city": {"type": "string", "title": "for $KEY"}}
     form = {"mode": "form", "message": "$KEY?", "requestedSchema": {"type": "object", "properties": fields}}
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=on_question)
+    async with shop.session(on_question=on_question) as session:
         assert (await session.call("shop__ask", {"params": form})).success
     assert "${SHOP_KEY}?" in asked[0].message
     assert KEY not in repr(asked)
@@ -88,8 +82,7 @@ async def test_half_a_secret_is_not_left_where_words_are_cut(tmp_path):
     """What is taken out is taken out before anything is cut."""
     shop = keyed(tmp_path, defined("spill"))
     await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    async with shop.session() as session:
         failed = await session.call("shop__spill", {"after": MAX_QUOTED})
     assert failed.kind == "failed"
     assert KEY[:4] not in failed.message
@@ -98,10 +91,8 @@ async def test_half_a_secret_is_not_left_where_words_are_cut(tmp_path):
 @requirement("MCP-10")
 async def test_an_error_with_the_code_of_a_broken_connection_is_a_refusal(tmp_path):
     """Servers use that code for anything. The server lives, it said no, and nobody has to settle a doubt."""
-    shop = Neighbour(tmp_path, defined("refuse"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop = await Neighbour(tmp_path, defined("refuse")).trusted()
+    async with shop.session() as session:
         for _ in range(2):
             outcome = await session.call("shop__refuse")
             assert (outcome.kind, "refuses: “not today”" in outcome.message) == ("failed", True)
@@ -113,10 +104,9 @@ async def test_an_error_with_the_code_of_a_broken_connection_is_a_refusal(tmp_pa
 async def test_lines_that_are_no_messages_are_passed_over_up_to_a_point(tmp_path, monkeypatch, lines, kind):
     """Some servers print what is for people. One that does nothing else is cut off."""
     monkeypatch.setattr("lastword.mcp.transports.MAX_EMPTY_LINES", 10_000)
-    shop = Neighbour(tmp_path, defined("chatter"))
-    await shop.trust()
+    shop = await Neighbour(tmp_path, defined("chatter")).trusted()
     async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+        session = await opened(servers, FixedApprover())
         outcome = await session.call("shop__chatter", {"lines": lines})
     assert outcome.kind == kind
     assert ("lines that are no messages" in outcome.message) is (kind == "outcome_unknown")
@@ -144,10 +134,9 @@ async def test_others_have_their_turn_while_lines_are_passed_over():
 async def test_a_server_that_has_news_after_every_listing_is_not_asked_without_a_pause(tmp_path, monkeypatch):
     """It would keep this program busy with nothing else. The first news is looked at all the same."""
     monkeypatch.setattr(importlib.import_module("lastword.mcp.connection"), "RELIST_SECONDS", 3_600)
-    shop = Neighbour(tmp_path, defined("env"), env={"PLAIN_NEWS": "yes"})
-    await shop.trust()
+    shop = await Neighbour(tmp_path, defined("env"), env={"PLAIN_NEWS": "yes"}).trusted()
     async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+        session = await opened(servers, FixedApprover())
         assert (await session.call("shop__env")).success
         await until(lambda: shop.heard().count("listed") == 2)
         for _ in range(3):

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import os
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,10 +23,6 @@ from requirements import requirement
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)
 
 
-def allowing() -> FixedApprover:
-    return FixedApprover([UserAction(True, False)] * 9)
-
-
 @requirement("MCP-2", "MCP-13")
 async def test_a_server_that_a_project_names_is_not_started_before_it_was_trusted(tmp_path):
     """The file came with the project. A command in it is somebody else's wish."""
@@ -42,16 +38,14 @@ async def test_a_server_that_a_project_names_is_not_started_before_it_was_truste
 @requirement("MCP-5", "MCP-6", "MCP-13")
 async def test_a_trusted_tool_asks_with_the_servers_name_and_words_and_then_runs(tmp_path):
     """Its words are quoted as its words, and its server is started by the first yes, not before."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust()
+    shop = await Neighbour(tmp_path, PAY).trusted()
     seen = []
 
     async def look(request):
         seen.append((request, shop.heard()))
         return request.allow()
 
-    async with shop.servers() as servers:
-        session = await opened(servers, look)
+    async with shop.session(look) as session:
         outcome = await session.call("shop__pay", {"amount": 7})
     assert outcome.kind == "succeeded", outcome
     request, heard_before = seen[0]
@@ -66,42 +60,29 @@ async def test_a_trusted_tool_asks_with_the_servers_name_and_words_and_then_runs
 @requirement("MCP-6")
 async def test_a_denied_call_never_reaches_the_server(tmp_path):
     """And the server is not even started for it."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, FixedApprover([UserAction(False, True)]))
+    shop = await Neighbour(tmp_path, PAY).trusted()
+    async with shop.session(FixedApprover([UserAction(False, True)])) as session:
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert shop.heard() == []
 
 
+QUIET = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+
+
 @requirement("MCP-6")
 @pytest.mark.parametrize(
-    "lie",
-    [
-        {"readOnlyHint": True},
-        {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
-    ],
+    ("hints", "effect"),
+    [({"readOnlyHint": True}, None), (QUIET, None), ({"destructiveHint": True}, "irreversible")],
 )
-async def test_lying_annotations_make_no_card_quieter(tmp_path, lie):
-    """A server vouches for nobody: also with a preset that approves everything it may, somebody is asked."""
-    shop = Neighbour(tmp_path, PAY | {"annotations": lie})
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, None, preset=lastword.Preset(auto_approve=True))
+async def test_hints_make_no_card_quieter_and_may_make_it_louder(tmp_path, hints, effect):
+    """A server vouches for nobody: also with a preset that approves everything it may, somebody is asked. A warning
+    costs it nothing to give, and may be true."""
+    shop = await Neighbour(tmp_path, PAY | {"annotations": hints}).trusted()
+    async with shop.session(None, preset=lastword.Preset(auto_approve=True)) as session:
         [tool] = session.registry.all()
-        assert (tool.manifest.effect, tool.manifest.idempotent, tool.manifest.auto_approve) == (None, False, False)
+        assert (tool.manifest.effect, tool.manifest.idempotent, tool.manifest.auto_approve) == (effect, False, False)
         assert (await session.call("shop__pay", {"amount": 7})).kind == "no_approver"
     assert shop.heard() == []
-
-
-@requirement("MCP-6")
-async def test_a_destructive_hint_makes_the_card_louder(tmp_path):
-    """A warning costs the server nothing to give, and may be true."""
-    shop = Neighbour(tmp_path, PAY | {"annotations": {"destructiveHint": True}})
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, None)
-        assert session.registry.lookup("shop__pay").manifest.effect == "irreversible"
 
 
 @requirement("MCP-5", "MCP-7")
@@ -114,10 +95,8 @@ async def test_hidden_characters_are_marked_and_the_schema_is_kept(tmp_path):
         "$defs": {"Y": {"type": "integer", "minimum": 3}},
         "oneOf": [{"required": ["a-b"]}, {"required": ["x"]}],
     }
-    shop = Neighbour(tmp_path, defined("pay", description=hidden, inputSchema=schema))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, None)
+    shop = await Neighbour(tmp_path, defined("pay", description=hidden, inputSchema=schema)).trusted()
+    async with shop.session(None) as session:
         manifest = session.registry.lookup("shop__pay").manifest
         forms = json.dumps([*session.registry.openai_tools(), *session.registry.mcp_tools()], ensure_ascii=False)
         both = await session.call("shop__pay", {"a-b": "x", "x": 3})
@@ -144,11 +123,10 @@ async def test_hidden_characters_are_marked_and_the_schema_is_kept(tmp_path):
 )
 async def test_one_changed_byte_withholds_the_tool(tmp_path, change):
     """A server that was trusted yesterday may say something else today. What it says now was seen by nobody."""
-    shop = Neighbour(tmp_path, PAY, defined("other"))
-    await shop.trust()
+    shop = await Neighbour(tmp_path, PAY, defined("other")).trusted()
     shop.define(PAY | change, defined("other"))
     async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+        session = await opened(servers, FixedApprover())
         outcome = await session.call("shop__pay", {"amount": 7})
         assert outcome.kind == "failed"
         assert CHANGED in outcome.message
@@ -160,36 +138,40 @@ async def test_one_changed_byte_withholds_the_tool(tmp_path, change):
 @requirement("MCP-3")
 async def test_a_renamed_tool_is_a_new_one_and_a_new_one_is_not_offered(tmp_path):
     """A name never seen is nobody's old acquaintance."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust()
+    shop = await Neighbour(tmp_path, PAY).trusted()
     shop.define(PAY | {"name": "pay_out"})
     async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+        session = await opened(servers, FixedApprover())
         assert GONE in (await session.call("shop__pay", {"amount": 7})).message
         assert servers.all[0].new == ["pay_out"]
         assert session.registry.all() == []
     assert shop.calls() == []
 
 
+async def from_a_script(folder: Path) -> tuple[Neighbour, Path]:
+    """A trusted server that is a script of its folder, and the script."""
+    script = folder / "server.py"
+    script.write_text(Path(__file__).with_name("plain_server.py").read_text())
+    shop = Neighbour(folder, PAY)
+    shop.config = msgspec.structs.replace(shop.config, args=["server.py", str(shop.data)])
+    return await shop.trusted(), script
+
+
 @requirement("MCP-3")
 @pytest.mark.parametrize("change", ["args", "env", "file", "command"])
 async def test_another_way_to_the_server_is_withheld_before_it_is_started(tmp_path, change):
     """Command, arguments, variables, folder, program and the files among the arguments were trusted together."""
-    script = tmp_path / "server.py"
-    script.write_text(Path(__file__).with_name("plain_server.py").read_text())
-    shop = Neighbour(tmp_path, PAY)
-    shop.config = msgspec.structs.replace(shop.config, args=["server.py", str(shop.data)])
-    await shop.trust()
-    if change == "args":
-        shop.config = msgspec.structs.replace(shop.config, args=[*shop.config.args, "--loud"])
-    elif change == "env":
-        shop.config = msgspec.structs.replace(shop.config, env={"PYTHONSTARTUP": "x"})
-    elif change == "file":
+    shop, script = await from_a_script(tmp_path)
+    own = tmp_path / "python3"
+    own.symlink_to("/bin/sh")
+    if change == "file":
         script.write_text(script.read_text() + "\n# changed by a pull\n")
-    else:
-        own = tmp_path / "python3"
-        own.symlink_to("/bin/sh")
-        shop.config = msgspec.structs.replace(shop.config, command=str(own))
+    changed: dict[str, Any] = {
+        "args": {"args": [*shop.config.args, "--loud"]},
+        "env": {"env": {"PYTHONSTARTUP": "x"}},
+        "command": {"command": str(own)},
+    }
+    shop.config = msgspec.structs.replace(shop.config, **changed.get(change, {}))
     async with shop.servers() as servers:
         registry = ToolRegistry()
         [told] = servers.offer(registry)
@@ -201,13 +183,8 @@ async def test_another_way_to_the_server_is_withheld_before_it_is_started(tmp_pa
 @requirement("MCP-3")
 async def test_a_file_that_changes_while_we_run_keeps_the_server_from_starting(tmp_path):
     """Between the offer and the first call there may be hours, and a pull."""
-    script = tmp_path / "server.py"
-    script.write_text(Path(__file__).with_name("plain_server.py").read_text())
-    shop = Neighbour(tmp_path, PAY)
-    shop.config = msgspec.structs.replace(shop.config, args=["server.py", str(shop.data)])
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop, script = await from_a_script(tmp_path)
+    async with shop.session() as session:
         script.write_text(script.read_text() + "\n# changed by a pull\n")
         outcome = await session.call("shop__pay", {"amount": 7})
     assert outcome.kind == "failed"
@@ -249,8 +226,7 @@ async def test_a_new_version_alone_is_no_reason_to_withhold(tmp_path, monkeypatc
     shop.secrets.keep("VERSION", "1.0")
     await shop.trust()
     shop.secrets.keep("VERSION", "2.0")
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    async with shop.session() as session:
         assert (await session.call("shop__pay", {"amount": 7})).success
 
 
@@ -261,58 +237,41 @@ def test_a_change_is_shown_as_a_diff():
     assert '+ "description": "Pays.⟨U+200B⟩",' in difference(before, after)
 
 
-@requirement("MCP-4")
-async def test_a_servers_tool_cannot_take_the_place_of_one_of_ours(tmp_path):
-    """Ours was there first, whatever its name is."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust()
+def with_a_pay_of_ours(paid: list[float]) -> ToolRegistry:
+    """A registry in which the name is taken."""
     registry = ToolRegistry()
 
     @registry.tool(id="shop__pay", require_approval=False)
     def pay(amount: float) -> str:
         """Ours."""
+        paid.append(amount)
         return "ours"
 
-    async with shop.servers() as servers:
-        [told] = servers.offer(registry)
-        assert "another tool called shop__pay" in told
-        session = lastword.Session(registry)
-        assert (await session.call("shop__pay", {"amount": 1})).value == "ours"
-    assert shop.heard() == []
-
-
-def _stands(registry: ToolRegistry, wanted: bool) -> bool:
-    return registry.is_registered("shop__other") == wanted
+    return registry
 
 
 @requirement("MCP-4", "MCP-12")
-async def test_a_server_that_changes_and_changes_back_does_not_take_the_place_of_one_of_ours(tmp_path):
-    """The name was refused to it once. Withdrawing what was never offered would have freed the name for it."""
-    shop = Neighbour(tmp_path, PAY, defined("other"), defined("relist"))
-    await shop.trust()
-    registry = ToolRegistry()
+async def test_a_servers_tool_cannot_take_the_place_of_one_of_ours(tmp_path):
+    """Ours was there first, whatever its name is. Nor when the server changes and changes back: the name was refused to
+    it once, and withdrawing what was never offered would have freed the name for it."""
+    shop = await Neighbour(tmp_path, PAY, defined("other"), defined("relist")).trusted()
     ours: list[float] = []
-
-    @registry.tool(id="shop__pay", require_approval=False)
-    def pay(amount: float) -> str:
-        """Ours."""
-        ours.append(amount)
-        return "ours"
-
+    registry = with_a_pay_of_ours(ours)
     async with shop.servers() as servers:
-        servers.offer(registry)
-        session = await lastword.Session(registry, approver=allowing()).open()
+        [told] = servers.offer(registry)
+        assert "another tool called shop__pay" in told
+        session = await lastword.Session(registry, approver=FixedApprover()).open()
         for said, is_offered in (("Does more.", False), ("Does other.", True)):
             pays = PAY if is_offered else PAY | {"description": "Pays me."}
             shop.define(pays, defined("other", description=said), defined("relist"))
             assert (await session.call("shop__relist")).success
-            await until(partial(_stands, registry, is_offered))
+            await until(lambda wanted=is_offered: registry.is_registered("shop__other") == wanted)
             assert (await session.call("shop__pay", {"amount": 7})).value == "ours"
     assert ours == [7.0, 7.0]
     assert not any("called pay" in line for line in shop.calls())
 
 
-@requirement("MCP-1")
+@requirement("MCP-1", "MCP-8")
 async def test_secrets_reach_the_server_and_nobody_else(tmp_path, caplog):
     """A server that tells its environment tells ours without the secret: in the value, the text and an error."""
     shop = Neighbour(tmp_path, defined("env"), defined("fail"), env={"API_KEY": "${SHOP_KEY}"})
@@ -324,7 +283,7 @@ async def test_secrets_reach_the_server_and_nobody_else(tmp_path, caplog):
     try:
         async with shop.servers() as servers:
             journal = lastword.open_journal(f"sqlite:///{tmp_path}/memory.db")
-            session = await opened(servers, allowing(), journal=journal)
+            session = await opened(servers, FixedApprover(), journal=journal)
             told = await session.call("shop__env")
             failed = await session.call("shop__fail")
             await journal.close()
@@ -334,6 +293,7 @@ async def test_secrets_reach_the_server_and_nobody_else(tmp_path, caplog):
     assert "NOT_FOR_SERVERS" not in told.value
     assert "LASTWORD_BELOW" in told.value
     assert failed.kind == "failed"
+    assert "the MCP server shop says that it failed: “no: ⟨U+001B⟩[2J" in failed.message, "its words, and not ours"
     assert "s3cr3t-value" not in failed.message + told.message + caplog.text + shop.pins.file.read_text()
     kept = b"".join(path.read_bytes() for path in tmp_path.glob("memory.db*") if path.is_file())
     assert b"s3cr3t-value" not in kept
@@ -361,10 +321,8 @@ async def test_every_kind_of_content_arrives_and_no_link_is_followed(tmp_path):
         {"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAEC", "mimeType": "application/x-a"}},
         {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "words"}},
     ]
-    shop = Neighbour(tmp_path, defined("blocks"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop = await Neighbour(tmp_path, defined("blocks")).trusted()
+    async with shop.session() as session:
         outcome = await session.call("shop__blocks", {"content": content})
         picture = next(kept for kept in outcome.content if kept.kind == "image")
         data = await session.content(outcome.call_id, picture.digest)
@@ -375,26 +333,12 @@ async def test_every_kind_of_content_arrives_and_no_link_is_followed(tmp_path):
     assert "one\ntwo" in outcome.message
 
 
-@requirement("MCP-8")
-async def test_what_a_server_calls_an_error_is_a_failed_call_with_its_words_quoted(tmp_path):
-    """Its words, marked, and not ours."""
-    shop = Neighbour(tmp_path, defined("fail"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
-        outcome = await session.call("shop__fail")
-    assert outcome.kind == "failed"
-    assert "the MCP server shop says that it failed: “no: ⟨U+001B⟩[2J" in outcome.message
-
-
 @requirement("MCP-9")
 async def test_progress_becomes_reports(tmp_path):
     """The person sees how it goes, as with any tool."""
-    shop = Neighbour(tmp_path, defined("progress"))
-    await shop.trust()
+    shop = await Neighbour(tmp_path, defined("progress")).trusted()
     heard: list[Event] = []
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    async with shop.session() as session:
         session.listen(heard.append)
         assert (await session.call("shop__progress")).success
     reports = [event for event in heard if isinstance(event, Reported)]
@@ -404,10 +348,8 @@ async def test_progress_becomes_reports(tmp_path):
 @requirement("MCP-9")
 async def test_cancelling_is_heard_by_the_server_at_once(tmp_path):
     """Whoever cancels means the work, and not only the waiting: also when a tool may take its time to stop."""
-    shop = Neighbour(tmp_path, defined("hang"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), limits=Limits(cancel_grace_seconds=600))
+    shop = await Neighbour(tmp_path, defined("hang")).trusted()
+    async with shop.session(limits=Limits(cancel_grace_seconds=600)) as session:
         call = asyncio.create_task(session.call("shop__hang", call_id="long"))
         await until(shop.calls)
         session.cancel("long")
@@ -418,10 +360,8 @@ async def test_cancelling_is_heard_by_the_server_at_once(tmp_path):
 @requirement("MCP-9", "MCP-10")
 async def test_a_server_that_hangs_leaves_the_call_in_doubt_when_its_time_is_up(tmp_path):
     """It may have done it, and may do it yet."""
-    shop = Neighbour(tmp_path, defined("hang"), timeout_seconds=0.2)
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop = await Neighbour(tmp_path, defined("hang"), timeout_seconds=0.2).trusted()
+    async with shop.session() as session:
         outcome = await session.call("shop__hang")
         assert outcome.kind == "outcome_unknown"
         assert [life.call_id for life in await session.in_doubt()] == [outcome.call_id]
@@ -430,10 +370,8 @@ async def test_a_server_that_hangs_leaves_the_call_in_doubt_when_its_time_is_up(
 @requirement("MCP-10")
 async def test_a_server_that_dies_in_mid_call_leaves_it_in_doubt_and_is_started_again_for_the_next(tmp_path):
     """The call is never sent again by itself; another call gets a new server."""
-    shop = Neighbour(tmp_path, defined("die"), PAY)
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop = await Neighbour(tmp_path, defined("die"), PAY).trusted()
+    async with shop.session() as session:
         outcome = await session.call("shop__die", call_id="deadly")
         assert outcome.kind == "outcome_unknown"
         assert (await session.call("shop__die", call_id="deadly")).kind == "outcome_unknown"
@@ -446,10 +384,8 @@ async def test_a_server_that_dies_in_mid_call_leaves_it_in_doubt_and_is_started_
 async def test_a_server_that_floods_is_cut_off_before_memory_is_full(tmp_path, monkeypatch):
     """A message without an end is not read to the end."""
     monkeypatch.setattr("lastword.mcp.transports.MAX_LINE_BYTES", 2**20)
-    shop = Neighbour(tmp_path, defined("flood"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop = await Neighbour(tmp_path, defined("flood")).trusted()
+    async with shop.session() as session:
         outcome = await session.call("shop__flood")
     assert outcome.kind == "outcome_unknown"
     assert "more than 1 MB" in outcome.message
@@ -471,14 +407,6 @@ async def test_a_list_without_an_end_is_no_list(tmp_path, tools, words):
         await shop.trust()
 
 
-async def test_a_tool_that_is_listed_twice_is_not_offered(tmp_path):
-    """Which of the two a call would reach is the server's secret."""
-    shop = Neighbour(tmp_path, PAY, defined("pay"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        assert (await opened(servers, None)).registry.all() == []
-
-
 FORM = {
     "mode": "form",
     "message": "Where to?\u202e",
@@ -497,17 +425,15 @@ FORM = {
 )
 async def test_elicitation_is_a_question_that_says_where_the_answer_goes(tmp_path, answer, told):
     """Given, declined and closed are three things. The time it takes is nobody's timeout."""
-    shop = Neighbour(tmp_path, defined("ask"), timeout_seconds=0.5)
-    await shop.trust()
+    shop = await Neighbour(tmp_path, defined("ask"), timeout_seconds=0.2).trusted()
     asked = []
 
     async def on_question(question):
         asked.append(question)
-        await asyncio.sleep(0.7)  # longer than the server's call may take
+        await asyncio.sleep(0.3)  # longer than the server's call may take
         return answer
 
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=on_question)
+    async with shop.session(on_question=on_question) as session:
         outcome = await session.call("shop__ask", {"params": FORM})
     assert json.loads(outcome.value) == told
     assert asked[0].message.startswith("The MCP server shop asks: “Where to?⟨U+202E⟩”")
@@ -515,10 +441,9 @@ async def test_elicitation_is_a_question_that_says_where_the_answer_goes(tmp_pat
 
 
 @requirement("MCP-11")
-async def test_an_address_is_shown_whole_and_opened_by_nobody(tmp_path):
-    """The person opens it, or does not."""
-    shop = Neighbour(tmp_path, defined("ask"))
-    await shop.trust()
+async def test_an_address_is_shown_whole_and_a_form_that_cannot_be_is_refused(tmp_path):
+    """The person opens the address, or does not. Nothing is answered with something that nobody saw."""
+    shop = await Neighbour(tmp_path, defined("ask")).trusted()
     asked = []
 
     def on_question(question):
@@ -526,34 +451,23 @@ async def test_an_address_is_shown_whole_and_opened_by_nobody(tmp_path):
         return lastword.Given({"opened": len(asked) > 1})
 
     url = {"mode": "url", "message": "Log in", "url": "https://example.com/a?b=c", "elicitationId": "1"}
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=on_question)
+    nested = FORM | {"requestedSchema": {"type": "object", "properties": {"a": {"type": "object"}}}}
+    async with shop.session(on_question=on_question) as session:
         first = await session.call("shop__ask", {"params": url})
         second = await session.call("shop__ask", {"params": url})
+        form = await session.call("shop__ask", {"params": nested})
     assert "https://example.com/a?b=c" in asked[0]
-    assert [json.loads(outcome.value)["action"] for outcome in (first, second)] == ["decline", "accept"]
-
-
-@requirement("MCP-11")
-async def test_a_form_that_cannot_be_shown_is_answered_with_a_refusal(tmp_path):
-    """And never with something that nobody saw."""
-    shop = Neighbour(tmp_path, defined("ask"))
-    await shop.trust()
-    nested = FORM | {"requestedSchema": {"type": "object", "properties": {"a": {"type": "object"}}}}
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=lambda question: lastword.Given({}))
-        outcome = await session.call("shop__ask", {"params": nested})
-    assert json.loads(outcome.value) == {"action": "cancel"}
+    told = [json.loads(outcome.value)["action"] for outcome in (first, second, form)]
+    assert told == ["decline", "accept", "cancel"]
+    assert len(asked) == 2
 
 
 @requirement("MCP-11")
 async def test_a_question_outside_of_a_call_is_closed_unseen(tmp_path):
     """A server that was only listed has nothing to ask."""
-    shop = Neighbour(tmp_path, PAY, env={"PLAIN_ASKS_EARLY": "yes"})
-    await shop.trust()
+    shop = await Neighbour(tmp_path, PAY, env={"PLAIN_ASKS_EARLY": "yes"}).trusted()
     asked: list[object] = []
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=asked.append)
+    async with shop.session(on_question=asked.append) as session:
         assert (await session.call("shop__pay", {"amount": 1})).success
         await until(lambda: any(line.startswith("heard") for line in shop.heard()))
     assert 'heard {"action": "cancel"}' in shop.heard()
@@ -563,10 +477,8 @@ async def test_a_question_outside_of_a_call_is_closed_unseen(tmp_path):
 @requirement("MCP-12")
 async def test_a_changed_list_voids_the_waiting_card_and_leaves_the_running_call_alone(tmp_path):
     """The card showed what the tool was. The call that runs was agreed to as it was."""
-    shop = Neighbour(tmp_path, PAY, defined("hang"), defined("relist"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, wait_for_answer)
+    shop = await Neighbour(tmp_path, PAY, defined("hang"), defined("relist")).trusted()
+    async with shop.session(wait_for_answer) as session:
 
         async def allow(call_id: str) -> None:
             request = await session.card_for(call_id)
@@ -604,10 +516,8 @@ def _is_alive(pid: int) -> bool:
 @requirement("MCP-13")
 async def test_no_process_is_left_behind_when_we_end(tmp_path):
     """Neither the server nor what it started, although that child has its output closed and sleeps."""
-    shop = Neighbour(tmp_path, defined("spawn"))
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    shop = await Neighbour(tmp_path, defined("spawn")).trusted()
+    async with shop.session() as session:
         pids = [int(pid) for pid in (await session.call("shop__spawn")).value.split()]
         assert all(map(_is_alive, pids))
     await until(lambda: not any(map(_is_alive, pids)))

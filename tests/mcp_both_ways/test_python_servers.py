@@ -14,7 +14,7 @@ from lastword.call import wait_for_answer
 from lastword.mcp.configured_servers import Inspection
 from lastword.mcp.server_trust import launch_of
 from lastword.testing import FixedApprover
-from mcp_neighbour import Neighbour, opened
+from mcp_neighbour import Neighbour
 from requirements import requirement
 
 pytestmark = pytest.mark.long
@@ -48,8 +48,7 @@ async def test_the_time_server_tells_the_time_once_somebody_allowed_it(tmp_path)
     shop = behind(tmp_path, "mcp-server-time", "--local-timezone", "Europe/Rome")
     await shop.trust()
     noon = {"source_timezone": "Europe/Rome", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-    async with shop.servers() as servers:
-        session = await opened(servers, wait_for_answer)
+    async with shop.session(wait_for_answer) as session:
         told = await deny_or(session, "shop__convert_time", noon, ApprovalRequest.allow)
         assert told.success, told.message
         assert "Asia/Tokyo" in told.message
@@ -77,8 +76,7 @@ async def test_the_git_server_commits_what_was_allowed_as_it_was_edited(tmp_path
     call = {"repo_path": str(repo), "message": "Model's words"}
     edited = UserAction(True, False, arguments=call | {"message": "Ann's words"})
     approver = FixedApprover([UserAction(False, True), edited, UserAction(True, False), UserAction(True, False)])
-    async with shop.servers() as servers:
-        session = await opened(servers, approver)
+    async with shop.session(approver) as session:
         assert (await session.call("shop__git_commit", call)).kind == "denied"
         assert git(repo, "rev-list", "--all") == ""
         done = await session.call("shop__git_commit", call)
@@ -110,8 +108,7 @@ async def test_the_sqlite_server_writes_what_was_allowed_and_stays_trusted_by_it
         finally:
             base.close()
 
-    async with shop.servers() as servers:
-        session = await opened(servers, approver)
+    async with shop.session(approver) as session:
         assert (await session.call("shop__write_query", insert)).kind == "denied"
         assert rows() == []
         assert (await session.call("shop__write_query", insert)).success

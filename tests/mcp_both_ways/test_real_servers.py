@@ -11,12 +11,8 @@ from lastword import UserAction
 from lastword.call import Event, Reported
 from lastword.mcp.server_trust import tool_id
 from lastword.testing import FixedApprover
-from mcp_neighbour import Neighbour, opened, until
+from mcp_neighbour import Neighbour, until
 from requirements import requirement
-
-
-def allowing() -> FixedApprover:
-    return FixedApprover([UserAction(True, False)] * 30)
 
 
 @requirement("MCP-7", "MCP-8", "MCP-9")
@@ -26,8 +22,7 @@ async def test_everything_of_server_everything_arrives(tmp_path):
     shop.secrets.keep("KEY", "hush-hush")
     await shop.trust()
     heard: list[Event] = []
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    async with shop.session() as session:
         session.listen(heard.append)
 
         async def call(name: str, arguments: dict | None = None, **more):
@@ -60,10 +55,8 @@ async def test_everything_of_server_everything_arrives(tmp_path):
 )
 async def test_elicitation_of_server_everything_is_refused_as_it_was(tmp_path, answer, words):
     """The server tells declined from closed, as the person did."""
-    shop = Neighbour(tmp_path, command=NODE, args=[script("server-everything")])
-    await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=lambda question: answer)
+    shop = await Neighbour(tmp_path, command=NODE, args=[script("server-everything")]).trusted()
+    async with shop.session(on_question=lambda question: answer) as session:
         outcome = await session.call(tool_id("shop", "trigger-elicitation-request"), {})
     assert words in outcome.message.lower()
 
@@ -71,8 +64,7 @@ async def test_elicitation_of_server_everything_is_refused_as_it_was(tmp_path, a
 @requirement("MCP-11")
 async def test_elicitation_of_server_everything_is_given_with_lists_put_together(tmp_path):
     """Of a list each value is a question of its own; too many of them are asked about again."""
-    shop = Neighbour(tmp_path, command=NODE, args=[script("server-everything")])
-    await shop.trust()
+    shop = await Neighbour(tmp_path, command=NODE, args=[script("server-everything")]).trusted()
     asked = []
 
     def on_question(question):
@@ -80,8 +72,7 @@ async def test_elicitation_of_server_everything_is_given_with_lists_put_together
         chosen = [f.name for f in question.fields if f.name.startswith("untitledMultipleSelectEnum: ")]
         return lastword.Given({"name": "Ada"} | dict.fromkeys(chosen[:4] if len(asked) == 1 else chosen[:2], True))
 
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=on_question)
+    async with shop.session(on_question=on_question) as session:
         outcome = await session.call(tool_id("shop", "trigger-elicitation-request"), {})
     assert "choose 1 to 3" in asked[1].message
     assert "- Name: Ada" in outcome.message
@@ -93,13 +84,11 @@ async def test_the_filesystem_server_writes_only_what_was_allowed(tmp_path):
     """A yes writes, a no does not, an edit writes what the person made of it, and its refusals are its words."""
     box = tmp_path / "box"
     box.mkdir()
-    shop = Neighbour(tmp_path, command=NODE, args=[script("server-filesystem"), str(box)])
-    await shop.trust()
+    shop = await Neighbour(tmp_path, command=NODE, args=[script("server-filesystem"), str(box)]).trusted()
     path = str(box / "a.txt")
     edited = UserAction(True, False, arguments={"path": path, "content": "edited"})
     approver = FixedApprover([UserAction(True, False), UserAction(False, True), edited, UserAction(True, False)])
-    async with shop.servers() as servers:
-        session = await opened(servers, approver)
+    async with shop.session(approver) as session:
         assert (await session.call("shop__write_file", {"path": path, "content": "hello"})).success
         assert (box / "a.txt").read_text() == "hello"
         assert (await session.call("shop__write_file", {"path": path, "content": "no"})).kind == "denied"

@@ -11,16 +11,10 @@ from pathlib import Path
 import pytest
 
 import lastword
-from lastword import UserAction
-from lastword.testing import FixedApprover
-from mcp_neighbour import Neighbour, opened, until
+from mcp_neighbour import Neighbour, until
 from requirements import requirement
 
 SERVER = str(Path(__file__).with_name("sdk_server.py"))
-
-
-def allowing() -> FixedApprover:
-    return FixedApprover([UserAction(True, False)] * 9)
 
 
 @pytest.fixture
@@ -46,16 +40,14 @@ def address() -> Iterator[str]:
 @requirement("MCP-7", "MCP-8", "MCP-11")
 async def test_a_server_of_the_newer_protocol_is_called_and_asks(tmp_path):
     """Its questions come as results that need input, and are the same cards. A structured value stays one."""
-    shop = Neighbour(tmp_path, command=sys.executable, args=[SERVER])
-    await shop.trust()
+    shop = await Neighbour(tmp_path, command=sys.executable, args=[SERVER]).trusted()
     asked = []
 
     def on_question(question):
         asked.append(question.message)
         return lastword.Given({"city": "Rome"})
 
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing(), on_question=on_question)
+    async with shop.session(on_question=on_question) as session:
         who = await session.call("shop__who")
         paid = await session.call("shop__pay", {"amount": 7})
         went = await session.call("shop__travel")
@@ -72,8 +64,7 @@ async def test_a_server_at_an_address_gets_its_own_secret_and_leaves_doubt_when_
     shop = Neighbour(tmp_path, command=None, args=[], url=address, headers=headers)
     shop.secrets.keep("SHOP_KEY", "hush-hush")
     await shop.trust()
-    async with shop.servers() as servers:
-        session = await opened(servers, allowing())
+    async with shop.session() as session:
         who = await session.call("shop__who")
         assert who.value.endswith("Bearer ${SHOP_KEY}")
         assert (await session.call("shop__pay", {"amount": 7})).value == {"amount": 7}
@@ -84,8 +75,7 @@ async def test_a_server_at_an_address_gets_its_own_secret_and_leaves_doubt_when_
 @requirement("MCP-8")
 async def test_an_answer_over_http_that_is_too_large_is_not_read(tmp_path, address, monkeypatch):
     """Its size is bounded before anything of it is parsed."""
-    shop = Neighbour(tmp_path, command=None, args=[], url=address)
-    await shop.trust()
+    shop = await Neighbour(tmp_path, command=None, args=[], url=address).trusted()
     monkeypatch.setattr(importlib.import_module("lastword.mcp.transports"), "MAX_ANSWER_BYTES", 300)
     with pytest.raises(lastword.LastWordError, match="cannot be reached"):
         await shop.trust()
@@ -102,8 +92,7 @@ from mcp_neighbour import Neighbour, defined, opened
 from lastword import UserAction
 from lastword.testing import FixedApprover
 async def main():
-    shop = Neighbour(Path(sys.argv[2]), defined("spawn"))
-    await shop.trust()
+    shop = await Neighbour(Path(sys.argv[2]), defined("spawn")).trusted()
     session = await opened(shop.servers(), FixedApprover([UserAction(True, False)]))
     print((await session.call("shop__spawn")).value, flush=True)
     await asyncio.Event().wait()

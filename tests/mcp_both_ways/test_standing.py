@@ -13,7 +13,7 @@ from lastword.mcp.configured_servers import Inspection
 from lastword.mcp.server_trust import launch_of
 from lastword.rules import GrantOffer, offer_for
 from lastword.testing import FixedApprover
-from mcp_neighbour import MONEY, Neighbour, defined, opened
+from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
 
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)
@@ -32,11 +32,9 @@ tests = { match = [{ amount = 7 }], not_match = [{ amount = 11 }] }
 @pytest.mark.parametrize("standing", [False, "exact", "bounds"])
 async def test_a_rule_answers_for_a_server_only_where_the_person_said_so_when_they_trusted_it(tmp_path, tool, standing):
     """By its address, all of the server's tools, or its id. A preset's key alone is never enough."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust(standing)
+    shop = await Neighbour(tmp_path, PAY).trusted(standing)
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.servers() as servers:
-        session = await opened(servers, asked, preset=Preset())
+    async with shop.session(asked, preset=Preset()) as session:
         session.policy = Policy.vouched(RULE.replace("TOOL", tool), session.registry)
         outcome = await session.call("shop__pay", {"amount": 7})
         assert (outcome.kind, outcome.approval) == (
@@ -50,11 +48,9 @@ async def test_a_rule_answers_for_a_server_only_where_the_person_said_so_when_th
 @pytest.mark.parametrize("standing", [False, "exact", "bounds", True])
 async def test_a_preset_that_auto_approves_never_answers_for_a_server(tmp_path, standing):
     """The person was told of rules and grants when they turned the key. `true` is how it was kept once."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust(standing)
+    shop = await Neighbour(tmp_path, PAY).trusted(standing)
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.servers() as servers:
-        session = await opened(servers, asked, preset=Preset(True))
+    async with shop.session(asked, preset=Preset(True)) as session:
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert (len(asked.requests), len(shop.calls())) == (1, 0)
 
@@ -63,8 +59,7 @@ async def test_a_preset_that_auto_approves_never_answers_for_a_server(tmp_path, 
 @pytest.mark.parametrize("standing", [False, "exact", "bounds"])
 async def test_the_card_of_a_server_is_drawn_and_changed_whatever_its_key_is(tmp_path, standing):
     """In its own program and elsewhere, as the terminal and the page do it."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust(standing)
+    shop = await Neighbour(tmp_path, PAY).trusted(standing)
 
     def change(request: ApprovalRequest) -> UserAction:
         for shown in (request, ApprovalRequest.from_facts(request.facts())):
@@ -72,8 +67,7 @@ async def test_the_card_of_a_server_is_drawn_and_changed_whatever_its_key_is(tmp
             draft.change("amount", "3")
         return draft.allow()
 
-    async with shop.servers() as servers:
-        session = await opened(servers, FixedApprover(change), preset=Preset(True))
+    async with shop.session(FixedApprover(change), preset=Preset(True)) as session:
         assert (await session.call("shop__pay", {"amount": 7})).success
     [called] = shop.calls()
     assert ("3" in called, "7" in called) == (True, False)
@@ -83,11 +77,9 @@ async def test_the_card_of_a_server_is_drawn_and_changed_whatever_its_key_is(tmp
 @pytest.mark.parametrize("tool", ["mcp:sho/*", "mcp:other/*", "mcp:shop/pay2", "shop:pay", "shop:*"])
 async def test_a_rule_of_another_name_says_nothing_of_a_server(tmp_path, tool):
     """A name that only begins alike is another name."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust("bounds")
+    shop = await Neighbour(tmp_path, PAY).trusted("bounds")
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.servers() as servers:
-        session = await opened(servers, asked)
+    async with shop.session(asked) as session:
         session.policy = Policy.vouched(RULE.replace("TOOL", tool), session.registry)
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert len(asked.requests) == 1
@@ -116,14 +108,12 @@ tests = { match = [{ path = "FOLDER/a" }], not_match = [{ path = "/etc/passwd" }
 @pytest.mark.parametrize("decide", ["allow", "deny"])
 async def test_a_path_from_a_folder_of_the_server_lies_inside_of_none(tmp_path, monkeypatch, decide):
     """It has a folder of its own, which is not ours: no yes covers such a path, and no is passed by with one."""
-    shop = Neighbour(tmp_path, READ)
-    await shop.trust("bounds")
+    shop = await Neighbour(tmp_path, READ).trusted("bounds")
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     asked = FixedApprover(lambda request: request.deny())
-    async with shop.servers() as servers:
-        session = await opened(servers, asked)
+    async with shop.session(asked) as session:
         session.policy = Policy.vouched(UNDER.replace("FOLDER", str(here)).replace("DECIDE", decide), session.registry)
         for path in ("a", "./a", "../here/a"):
             outcome = await session.call("shop__read", {"path": path})
@@ -147,8 +137,7 @@ async def _granted(shop: Neighbour, journal: Journal) -> None:
 
 
 async def _paid(shop: Neighbour, journal: Journal, approver: Any = None) -> tuple[str, str]:
-    async with shop.servers() as servers:
-        session = await opened(servers, approver or FixedApprover(lambda request: request.deny()), journal=journal)
+    async with shop.session(approver or FixedApprover(lambda request: request.deny()), journal=journal) as session:
         outcome = await session.call("shop__pay", {"amount": 7})
         await session.close()
         return outcome.kind, outcome.approval
@@ -177,18 +166,9 @@ async def test_a_tool_that_its_server_defines_anew_has_lost_its_grant(tmp_path: 
     shop.define(PAY)
     await shop.trust("exact")
     assert await _paid(shop, journal) == ("denied", "person"), "the key is another one than it was granted with"
-    assert len(shop.calls()) == 0
-
-
-@requirement("MCP-3", "MCP-6", "GRANT-2")
-async def test_another_server_under_the_same_name_has_not_inherited_a_grant(tmp_path: Path):
-    """It says the same of its tools, word for word. What is started for it is something else."""
-    shop, journal = Neighbour(tmp_path, PAY), Journal()
-    await shop.trust("bounds")
-    await _granted(shop, journal)
-    other = Neighbour(tmp_path, PAY, env={"OTHER": "1"})
-    await other.trust("bounds")
-    assert await _paid(other, journal) == ("denied", "person")
+    other = await Neighbour(tmp_path, PAY, env={"OTHER": "1"}).trusted("bounds")
+    assert await _paid(other, journal) == ("denied", "person"), "what is started under the same name is another server"
+    assert shop.calls() == other.calls() == []
 
 
 @requirement("MCP-4", "MCP-6")
@@ -197,19 +177,20 @@ async def test_a_name_that_is_listed_twice_by_now_starts_nothing(tmp_path: Path)
     shop, journal = Neighbour(tmp_path, PAY), Journal()
     await shop.trust("bounds")
     await _granted(shop, journal)
-    called = len(shop.calls())
+    shop.diary.unlink()
     shop.define(PAY, PAY | {"description": "Pays more."})
     assert (await _paid(shop, journal))[0] == "failed"
     shop.define(PAY, PAY)
     assert (await _paid(shop, journal))[0] == "failed"
-    assert len(shop.calls()) == called
+    await shop.trust("bounds")
+    assert (await _paid(shop, journal))[0] == "unknown_tool", "trusted with both, neither is offered"
+    assert shop.calls() == []
 
 
 @requirement("RULE-5", "MCP-3")
 async def test_whoever_looks_at_a_server_on_the_page_leaves_its_key_as_it_is_and_a_change_turns_it_back(tmp_path: Path):
     """What was looked at and is the same is pinned again, with what it calls itself by now."""
-    shop = Neighbour(tmp_path, PAY)
-    await shop.trust("bounds")
+    shop = await Neighbour(tmp_path, PAY).trusted("bounds")
     launch = launch_of("shop", shop.config, shop.folder)
     async with shop.servers() as servers:
         await servers.trust(await Inspection.of(launch, shop.secrets))
