@@ -62,6 +62,11 @@ MAX_TOKENS = 200_000
 _SMALL_NUMBERS = {str(number): number for number in range(101)}
 _WORDS = {"true": True, "false": False, "null": None}
 _SIGNS = frozenset(["-", "+", "NOT"])
+_STEPS = frozenset([".", "["])
+_CLOSING = {"{": "}", "[": "]", "(": ")"}
+_VALUES = frozenset([*_WORDS, "NOT"])
+# What brackets begin with, and the words before them.
+_OPENING = NAME_START | set(_CLOSING)
 
 
 class Sign(msgspec.Struct, gc=False):
@@ -80,18 +85,27 @@ class Sign(msgspec.Struct, gc=False):
 class Joined(msgspec.Struct, gc=False):
     """Operands and operators of one level, waiting for the last operand."""
 
-    links: list[Any]
-    """By threes: an operand, the operator behind it, and the operator's token."""
+    first: Expression
+    operator: str
+    at: int
     level: int
     outer: Sign | Joined | None
     """What waits for this one."""
+    more: tuple[Any, ...] | list[Any] = ()
+    """Behind the first operator, by threes: an operand, the operator behind it, and the operator's token."""
+
+    def go_on(self, operand: Expression, operator: str, at: int) -> None:
+        """Another operator of this level follows."""
+        if not self.more:
+            self.more = []
+        self.more += operand, operator, at
 
     def fold(self, operand: Expression) -> Expression:
-        links = self.links
-        if len(links) == 3:
-            first, operator, at = links
-            return Chain(first.at, (first, operand), (operator,), (at,))
-        return Chain(links[0].at, (*links[::3], operand), tuple(links[1::3]), tuple(links[2::3]))
+        first, more = self.first, self.more
+        if not more:
+            return Chain(first.at, (first, operand), (self.operator,), (self.at,))
+        operators, ats = (self.operator, *more[1::3]), (self.at, *more[2::3])
+        return Chain(first.at, (first, *more[::3], operand), operators, ats)
 
 
 class Bracket(msgspec.Struct, gc=False):
@@ -143,11 +157,14 @@ class ExpressionParser:
         """Count one more level, which begins here."""
         self.depth += 1
         if self.depth > self.deepest:
-            self.deepest = self.depth
-            if self.depth > self.max_nesting:
-                raise LimitExceeded(
-                    f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
-                )
+            self.note_depth(at)
+
+    def note_depth(self, at: int) -> None:
+        """Remember that nothing before was so deep."""
+        self.deepest = self.depth
+        if self.depth > self.max_nesting:
+            words = f"nested deeper than {self.max_nesting} levels"
+            raise LimitExceeded(words, at, hint="give the inner parts names with LET")
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
         if self.tokens[at] == CUT_SHORT:
@@ -156,71 +173,67 @@ class ExpressionParser:
         return unexpected(self.tokens, at, wanted)
 
     def expression(self, wanted: str, *, ends: bool = False) -> Expression:
-        """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error.
-
-        With `ends` its first bracket ends it. Nearly all the time of reading is spent here: one loop over local names.
-        """
+        """Read one expression from here on, up to the end of its first bracket where that `ends` it; `wanted` is what
+        the text owes us at its beginning, for the error. Nearly all the time of reading goes into this loop."""
         tokens = self.tokens
         i = start = self.i
         self.suspends = 0
         # The innermost bracket that is open, and the last operator inside it, which waits for an operand.
         around: Bracket | None = None
         waiting: Sign | Joined | None = None
-        # What an index leads into that has just been read, and the steps up to it.
+        # What an index leads into that has just been read, and its steps. The keys of the bracket, where one is due.
         way: tuple[Expression, list[Member | Index]] | None = None
-        # The keys of that bracket, where one is due before the operand at i.
         keys: dict[str, int] | None = None
         while True:
             if keys is not None:
-                if tokens[i][0] in NAME_START and tokens[i] not in keys and tokens[i + 1] == ":":
-                    keys[tokens[i]] = i
-                    i += 2
-                else:
-                    i = self.key(i, around, keys)
-                keys = None
-            at, token = i, tokens[i]
+                key = tokens[i]
+                if key[0] not in NAME_START or key in keys or tokens[i + 1] != ":":
+                    key = self.unusual_key(i, around, keys)
+                keys[key] = i
+                i, keys = i + 2, None
+            at, token, i = i, tokens[i], i + 1
             first = token[0]
-            i += 1
             if first in NAME_START and token not in KEYWORDS and tokens[i] != "(":
                 operand: Expression = Name(at, token)
+            elif first in _OPENING and token not in _VALUES:
+                opened = self.open(at, around, waiting, wanted if at == start else "")
+                i = self.i
+                if type(opened) is Bracket:
+                    around, waiting, keys = opened, None, opened.keys
+                    continue
+                operand = opened
             elif token in _SMALL_NUMBERS:
                 operand = Literal(at, _SMALL_NUMBERS[token], "number")
             elif first == '"' and len(token) > 1 and "\\" not in token and token.isprintable():
                 operand = Literal(at, token[1:-1], "string")
-            elif (first == '"' and len(token) > 1) or first in DIGITS or token in _WORDS:
-                operand = self.literal(at, token)
             elif token in _SIGNS:
                 self.deeper(at)
                 waiting = Sign(at, token, waiting)
                 continue
             else:
-                bracket = self.open(at, around, waiting, wanted if at == start else "")
-                if tokens[self.i] != bracket.closing or bracket.items is None:
-                    i, around, waiting, keys = self.i, bracket, None, bracket.keys
-                    continue
-                operand = self.close(bracket, self.i)
-                i = self.i
-            # What stands after an operand says what becomes of it; behind the bracket that `ends` it, nothing does.
+                operand = self.literal(at, token, wanted if at == start else "")
+            # What stands after an operand says what becomes of it.
             while True:
                 token = tokens[i]
-                level = 0 if ends and around is None else LEVELS.get(token, 0)
+                level = LEVELS[token] if token in LEVELS and not (ends and around is None) else 0
                 if level == ACCESS_LEVEL or way is not None:
                     into = self.go_into(i, operand, way, around, waiting)
                     i, way = self.i, None
-                    if isinstance(into, Bracket):
+                    if type(into) is Bracket:
                         around, waiting = into, None
                         break
                     operand = into
                     continue
                 while waiting is not None and waiting.level > level:
                     operand = waiting.fold(operand)
-                    self.depth -= waiting.level == UNARY_LEVEL
+                    if waiting.level == UNARY_LEVEL:
+                        self.depth -= 1
                     waiting = waiting.outer
                 if level:
                     if type(waiting) is Joined and waiting.level == level:
-                        waiting.links.extend((operand, token, i))
+                        waiting.go_on(operand, token, i)
                     else:
-                        waiting = Joined([operand, token, i], level, waiting)
+                        waiting = Joined(operand, token, i, level, waiting)
                     i += 1
                     break
                 # No operator follows: the innermost bracket goes on or closes, or the expression is over.
@@ -232,8 +245,12 @@ class ExpressionParser:
                     keys = around.keys
                     i += 1
                     break
-                operand = self.end(around, operand, i)
-                i = self.i
+                if token == ")" and around.items is not None:
+                    around.items.append(operand)
+                    operand, i = Function(around.at, tokens[around.at], tuple(around.items)), i + 1
+                    self.depth -= 1
+                else:
+                    operand, i = self.close(around, operand, i), self.i
                 waiting, way, around = around.waiting, around.way, around.around
 
     def go_into(
@@ -245,11 +262,19 @@ class ExpressionParser:
         waiting: Sign | Joined | None,
     ) -> Expression | Bracket:
         """Read the steps into a value that begin here, or go on behind an index; gives the bracket where one opens."""
+        tokens = self.tokens
         if way is None:
+            if (
+                tokens[at] == "."
+                and tokens[at + 1][0] in NAME_START
+                and tokens[at + 2] not in _STEPS
+                and (type(operand) is not Access)
+            ):  # The common one, without a list of steps.
+                self.i = at + 2
+                return Access(operand.at, operand, (Member(at + 1, tokens[at + 1]),))
             # `(a.b).c` is the same as `a.b.c`.
             way = (operand.target, list(operand.steps)) if type(operand) is Access else (operand, [])
         target, steps = way
-        tokens = self.tokens
         while tokens[at] == ".":
             at += 1
             if tokens[at][0] not in NAME_START:
@@ -263,45 +288,33 @@ class ExpressionParser:
         self.deeper(at + 1)
         return Bracket("index", "]", at + 1, around, waiting, None, way=way)
 
-    def end(self, bracket: Bracket, operand: Expression, at: int) -> Expression:
-        """Put the last operand into its bracket, which closes here; gives what that was."""
-        token, closing = self.tokens[at], bracket.closing
-        if bracket.items is None:
-            if token != closing:
-                raise self.unexpected(at, f"an operator or {closing}")
-            self.i = at + 1
-            self.depth -= 1
-            if bracket.way is not None:
-                bracket.way[1].append(Index(bracket.at, operand))
-            return operand
-        bracket.items.append(operand)
-        if token == ",":
-            at += 1
-        elif token != closing:
-            raise self.unexpected(at, f"an operator, a comma or {closing}")
-        return self.close(bracket, at)
-
-    def literal(self, at: int, token: str) -> Literal:
-        """A string, a number, or a word that is a value."""
-        if token[0] == '"':
-            return Literal(at, self.string(at), "string")
+    def literal(self, at: int, token: str, wanted: str) -> Literal:
+        """A number, a string, or a word that is a value; refuses whatever else there is."""
         if token in _WORDS:
             return Literal(at, _WORDS[token], "null" if token == "null" else "boolean")
+        if is_string(token):
+            return Literal(at, self.string(at), "string")
+        if token[0] not in DIGITS:
+            raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
         number = read_number(token)
         if number == math.inf:
             raise NumberRange("the number is too large for a double", at)
         return Literal(at, number, "number")
 
-    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None, wanted: str) -> Bracket:
-        """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
+    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None, wanted: str) -> Bracket | Expression:
+        """Open the bracket that begins here, or behind a keyword, and go on to what is inside it; or behind it, where
+        that is nothing, with what it was."""
         token = self.tokens[at]
         self.i = at + 1
-        if token == "{":
-            bracket = Bracket("{", "}", at, around, waiting, [], {})
-        elif token == "[":
-            bracket = Bracket("[", "]", at, around, waiting, [])
-        elif token == "(":
-            bracket = Bracket("(", ")", at, around, waiting, None)
+        if token in _CLOSING:
+            items: list[Expression] | None = None if token == "(" else []
+            bracket = Bracket(token, _CLOSING[token], at, around, waiting, items, {} if token == "{" else None)
+        elif token[0] in NAME_START and token not in KEYWORDS:
+            # A parenthesis follows.
+            self.i = at + 2
+            if token == "NOW":
+                self.suspends += 1
+            bracket = Bracket("function", ")", at, around, waiting, [])
         elif token == "CALL":
             bracket = self.open_call(at + 1, around, waiting)
         elif token == "TRY":
@@ -311,33 +324,46 @@ class ExpressionParser:
         elif token == "CALC":
             self.begin_calc()
             bracket = Bracket("calc", "}", at, around, waiting, [], {})
-        elif token[0] in NAME_START and token not in KEYWORDS:
-            # A parenthesis follows.
-            self.i = at + 2
-            self.suspends += token == "NOW"
-            bracket = Bracket("function", ")", at, around, waiting, [])
         else:
             raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
-        self.deeper(bracket.at)
+        self.depth += 1
+        if self.depth > self.deepest:
+            self.note_depth(bracket.at)
+        if self.tokens[self.i] == bracket.closing and bracket.items is not None:
+            return self.close(bracket, None, self.i)
         return bracket
 
-    def close(self, bracket: Bracket, end: int) -> Expression:
-        """What a bracket was that has items, once it closes at `end`; goes on behind it."""
-        self.i = end + 1
+    def close(self, bracket: Bracket, last: Expression | None, end: int) -> Expression:
+        """What a bracket was that closes at `end`, or behind a comma there, with the last that is in it, if anything
+        is; goes on behind it."""
+        at, items, token = bracket.at, bracket.items, self.tokens[end]
         self.depth -= 1
-        kind, at, items, keys = bracket.kind, bracket.at, tuple(bracket.items or ()), bracket.keys
+        if token != bracket.closing:
+            if token != "," or items is None:
+                comma = "" if items is None else ", a comma"
+                raise self.unexpected(end, f"an operator{comma} or {bracket.closing}")
+            end += 1
+        self.i = end + 1
+        if items is None:
+            assert last is not None
+            if bracket.way is not None:
+                bracket.way[1].append(Index(at, last))
+            return last
+        if last is not None:
+            items.append(last)
+        kind, keys, parts = bracket.kind, bracket.keys, tuple(items)
         if kind == "function":
-            return Function(at, self.tokens[at], items)
+            return Function(at, self.tokens[at], parts)
         if keys is None:
-            return ListOf(at, items)
+            return ListOf(at, parts)
+        ats = tuple(keys.values())
         if kind == "call":
-            ats = tuple(keys.values())
-            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), ats, items, bracket.tries)
-        variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
+            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), ats, parts, bracket.tries)
+        variables = ObjectOf(at, tuple(keys), ats, parts)
         return variables if kind == "{" else self.close_calc(at, variables)
 
-    def key(self, at: int, bracket: Bracket | None, keys: dict[str, int]) -> int:
-        """Read a key and its colon, or refuse one that is none or is there already."""
+    def unusual_key(self, at: int, bracket: Bracket | None, keys: dict[str, int]) -> str:
+        """Read a key that is a string, or refuse one that is none or is there already."""
         key = self.tokens[at]
         if key[0] not in NAME_START:
             if bracket is not None and bracket.kind == "call":
@@ -347,10 +373,9 @@ class ExpressionParser:
             key = self.string(at)
         if key in keys:
             raise DuplicateKey(f"{key} is given twice", at, hint="keep one of the two")
-        keys[key] = at
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
-        return at + 2
+        return key
 
     def open_call(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket:
         """Open the bracket of a CALL whose tool's name stands here."""

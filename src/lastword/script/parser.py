@@ -15,6 +15,9 @@ from lastword.script.tokens import END, KEYWORDS, NAME_START, LimitExceeded, Par
 # A model writes some kilobytes. A megabyte of text is a mistake or an attack, unless nearly all of it is data.
 MAX_SOURCE = 1_000_000
 
+# What any other token begins is an expression.
+_FIRST_WORDS = frozenset(["LET", "SET", "IF", "FOR", "END", "ELSE", "ELSEIF", "BREAK", "STOP", END])
+
 
 def parse(source: str, *, name: str | None = None) -> Script:
     """Read a script. Raises the first error of the text, with its place."""
@@ -82,7 +85,13 @@ class _Parser(ExpressionParser):
         while True:
             at = self.i
             token = tokens[at]
-            if token == "LET" or token == "SET":
+            if token not in _FIRST_WORDS:
+                if blocks and token[0] in "eE" and token.upper() in CHAINED_ELSE:
+                    raise self.unexpected(at, "a statement")
+                # A CALL that is a statement ends at its }: what follows, on whatever line, is another.
+                value = self.expression("a statement", ends=token == "CALL" or token == "TRY")
+                body.append(Do(at, value, self.suspends))
+            elif token == "LET" or token == "SET":
                 at += 1
                 name = tokens[at]
                 if name in KEYWORDS or name[0] not in NAME_START:
@@ -131,11 +140,7 @@ class _Parser(ExpressionParser):
                     raise _never_closed(tokens, blocks[-1])
                 return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
             else:
-                if blocks and token.upper() in CHAINED_ELSE:
-                    raise self.unexpected(at, "a statement")
-                # A CALL that is a statement ends at its }: what follows, on whatever line, is another.
-                value = self.expression("a statement", ends=token == "CALL" or token == "TRY")
-                body.append(Do(at, value, self.suspends))
+                raise self.unexpected(at, "a statement")
 
     def open_block(self, keyword: str, outer: list[Statement]) -> OpenBlock:
         at = self.i
