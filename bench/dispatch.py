@@ -22,7 +22,7 @@ import pydantic
 from figures import Result, arguments
 
 import lastword
-from lastword.rules import GrantOffer, offer_for
+from lastword.rules import GrantOffer
 
 ROUNDS = 20
 ARGUMENTS = {"token": "BTC", "amount": 3}
@@ -108,7 +108,7 @@ not_match = [{ token = "BTC", amount = 10.5 }]
 
 def granting(request: lastword.ApprovalRequest) -> lastword.UserAction:
     """A person who allows this call, and others like it."""
-    offer = offer_for(request, Path())
+    offer = GrantOffer.of(request, Path())
     assert isinstance(offer, GrantOffer)
     return request.allow_with(offer.terms({"amount": {"min": 0, "max": 3}}))
 

@@ -16,7 +16,7 @@ from typing import Any
 from obedient import House, Made, World, tools_of
 
 from lastword import ApprovalRequest, Journal, Preset, Session, ToolRegistry, UserAction
-from lastword.rules import GrantOffer, Policy, offer_for
+from lastword.rules import GrantOffer, Policy
 from lastword.rules.terms import bounds_of
 
 # What people write as they like; and the numbers of which less is never worse than more. Any other argument says who,
@@ -86,7 +86,7 @@ def _granted(
     journal = Journal()
 
     async def grant(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, Path.cwd())
+        offer = GrantOffer.of(request, Path.cwd())
         if isinstance(offer, str):
             return request.allow()
         until = time.time() + DAY_SECONDS

@@ -695,21 +695,21 @@ MUTANTS = [
     Mutant(
         "granting: listed beyond the sum",
         "rules/grant_step.py",
-        "        if all(total >= 0 for total in after.values()):\n",
-        "        if True:\n",
+        "            if all(total >= 0 for total in after.values()):\n",
+        "            if True:\n",
         SECOND_STEP,
     ),
     Mutant(
         "granting: listed although a rule asks",
         "rules/grant_step.py",
-        "            or why_no_offer(other) is not None\n",
+        "                or why_no_offer(other) is not None\n",
         "",
         SECOND_STEP,
     ),
     Mutant(
         "granting: listed although it came back",
         "rules/grant_step.py",
-        "            or other.problem is not None\n",
+        "                or other.problem is not None\n",
         "",
         SECOND_STEP,
     ),
@@ -751,8 +751,8 @@ MUTANTS = [
     Mutant(
         "granting: a grant stands for its own card",
         "rules/grants.py",
-        "    if grant.call_id == who.call_id:\n",
-        "    if False:\n",
+        "        if self.call_id == who.call_id:\n",
+        "        if False:\n",
         f"{SECOND_STEP} -k own_card",
     ),
     Mutant(

@@ -63,7 +63,6 @@ WIDE_DOORS = {
     "lastword.consent": (70, "data only: the vocabulary of all rooms above it"),
     "lastword.editor": (30, "providers, texts and the tools of the editor"),
     "lastword.journal": (36, "what is remembered, and the stories that are told of it"),
-    "lastword.rules": (61, "what a rule says, its grants and its sentences"),
     "lastword.script": (44, "a language: its nodes, its errors and its passes"),
 }
 # Modules and functions that are longer, at most so long. A number only goes down.

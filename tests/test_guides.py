@@ -16,7 +16,6 @@ import click
 import pytest
 
 from lastword import cli
-from lastword.rules.terms import is_path
 from lastword.tools.declaration import ToolFacts
 from lastword.tools.guard import MARKER
 from lastword.tools.manifest import parse_manifest
@@ -102,7 +101,7 @@ def test_a_parameter_that_the_guide_calls_a_path_is_one():
     [written] = re.findall(r'`(\{"name".*"format": "path".*\})`', (DOCS / "tools.md").read_text())
     told = [json.loads(written), {"name": "note", "type": "string"}]
     manifest = parse_manifest(json.dumps({"id": "tidy", "displayName": "Tidy", "description": "x", "parameters": told}))
-    assert [is_path(manifest, name) for name in ("folder", "note")] == [True, False]
+    assert [manifest.is_path(name) for name in ("folder", "note")] == [True, False]
 
 
 ROOT = DOCS.parent

@@ -26,7 +26,7 @@ from lastword.card import script_origin
 from lastword.consent import STOPPED, LiveRun, Outcome, Person, Preset, denied_before
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
-from lastword.rules import by_keys, end_session_grants
+from lastword.rules import Grants, Policy
 from lastword.script import (
     NOT_KEPT,
     CallFailed,
@@ -313,7 +313,7 @@ def signature_of(
     manifest: Manifest, preset: Preset, returns: str, *, reports: bool = False, has_rule: bool = False
 ) -> Signature:
     """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
-    needs_person = manifest.require_approval and isinstance(by_keys(manifest, preset), Person)
+    needs_person = manifest.require_approval and isinstance(Policy.by_keys(manifest, preset), Person)
     return Signature(
         name=manifest.id,
         description=manifest.description,
@@ -464,7 +464,7 @@ async def _run(
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
     if (door.setting.gave or past.calls) and status != "waiting":  # It may have been given before the run was resumed.
-        await end_session_grants(door.journal, door.setting.session_id, run_id)
+        await Grants(door.journal).end_session(door.setting.session_id, run_id)
     return _ended(door, past, run, kept)
 
 

@@ -35,18 +35,7 @@ from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
 from lastword.journal import Journal, Life, data_of, open_as
 from lastword.lazily import load_later
-from lastword.rules import (
-    Explanation,
-    GrantOffer,
-    GrantPast,
-    Policy,
-    covered_before,
-    end_session_grants,
-    folder_beside,
-    offer_for,
-    revoke_all,
-    settled_by,
-)
+from lastword.rules import Explanation, GrantOffer, GrantPast, Grants, Policy, SeenStep, folder_beside
 from lastword.store import refuse_if_watched
 from lastword.tools import QuestionAnswer, State, StateOwner, ToolQuestion, ToolRegistry
 
@@ -326,7 +315,7 @@ class Session(StateOwner):
 
         Nothing that was asked for before can be allowed after it. What could not be stopped is in what it returns.
         """
-        stopping = await stop(self._journal, named(by), revoke=[revoke_all])
+        stopping = await stop(self._journal, named(by), revoke=[Grants(self._journal).revoke_all])
         await self._subscription.hear_stop()
         return await stopping.settled()
 
@@ -345,18 +334,18 @@ class Session(StateOwner):
     def grant_offer(self, call_id: str) -> GrantOffer | str:
         """What could be granted from a card that waits here, or why nothing can (rules/terms.py says how to)."""
         card = next((card for card in self.pending() if card.call_id == call_id), None)
-        return "its card does not wait here" if card is None else offer_for(card, self._folder(card))
+        return "its card does not wait here" if card is None else GrantOffer.of(card, self._folder(card))
 
     def would_settle(self, call_id: str, terms: GrantTerms) -> list[ApprovalRequest]:
         """The other cards that wait here and that a grant from this one would answer, if it lists them."""
         card = next((card for card in self.pending() if card.call_id == call_id), None)
-        return [] if card is None else settled_by(terms, card, self.pending(), self._folder(card))
+        return [] if card is None else SeenStep.settled_by(terms, card, self.pending(), self._folder(card))
 
     async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
         """Of the last cards of the same tool, how many a grant from this one would have answered."""
         cards = {card.call_id: card for card in self.pending()}
         card = cards.get(call_id)
-        return await covered_before(self._journal, card, terms, self._folder(card), cards) if card else GrantPast()
+        return await GrantPast.of(self._journal, card, terms, self._folder(card), cards) if card else GrantPast()
 
     async def explain(self, tool: str, arguments: Mapping[str, Any]) -> Explanation:
         """Who would decide about a call now, and why: a rule, a grant, the preset, or you. Nothing is asked or done."""
@@ -426,7 +415,7 @@ class Session(StateOwner):
     async def _end_grants(self) -> None:
         """What was granted for this session, or for a run in it, is over with it."""
         if self._setting.gave or not self._is_new:  # Opened again, it may have been given before.
-            await end_session_grants(self._journal, self.id)
+            await Grants(self._journal).end_session(self.id)
 
     def __enter__(self) -> Self:
         self.run_sync(self.open())

@@ -11,8 +11,7 @@ from prompt_toolkit.application import create_app_session
 from typing_streams import draw
 
 from lastword import Session, ToolRegistry
-from lastword.rules import Policy
-from lastword.rules.grants import standing_grants
+from lastword.rules import Grants, Policy
 from lastword.terminal.keyboard import ALONE_SECONDS
 from lastword.terminal.tty import ARMING_SECONDS, LOOK_SECONDS
 from requirements import requirement
@@ -67,7 +66,7 @@ class Till:
         approver.offer_grants(self.session)
 
     async def grants(self) -> list[Any]:
-        return [*await standing_grants(self.session.journal)]
+        return [*await Grants(self.session.journal).standing()]
 
     def ask(self, tool: str = "pay", **arguments: Any) -> asyncio.Task[Any]:
         return asyncio.create_task(self.session.call(tool, arguments or PAYMENT))

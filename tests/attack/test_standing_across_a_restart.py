@@ -13,8 +13,7 @@ from left_behind import left_behind
 from lastword import Journal, Policy, Preset, Session, ToolRegistry, wait_for_answer
 from lastword.call import stop
 from lastword.consent import ApprovalRequest, UserAction, person
-from lastword.rules import GrantOffer, offer_for, revoke
-from lastword.rules.grants import standing_grants
+from lastword.rules import GrantOffer, Grants
 from lastword.store import SqliteStore
 from requirements import requirement
 from sending import until
@@ -274,7 +273,7 @@ async def test_a_call_in_doubt_is_not_run_again_by_a_grant_that_was_taken_back(b
     """Nothing more starts by it. As long as it stands, its last use counts for this very call."""
 
     async def grant(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, Path("/"))
+        offer = GrantOffer.of(request, Path("/"))
         assert isinstance(offer, GrantOffer)
         return request.allow_with(offer.terms(None, "until", calls=1))
 
@@ -283,8 +282,8 @@ async def test_a_call_in_doubt_is_not_run_again_by_a_grant_that_was_taken_back(b
         bank.is_to_hang = True
 
     left = await bank.dies(lambda session: bank.hangs.is_set(), before=pay_first, approver=grant)
-    [given] = await standing_grants(left)
-    assert not is_revoked or await revoke(left, given.id, person("terminal"))
+    [given] = await Grants(left).standing()
+    assert not is_revoked or await Grants(left).revoke(given.id, person("terminal"))
     async with bank.session(left) as session:
         status, cards = await resumed(session)
         assert (status, cards) == ("waiting" if is_revoked else "done", [])
@@ -310,7 +309,7 @@ async def test_a_grant_for_a_run_ends_with_the_run_that_another_program_brought_
         await asyncio.gather(run, return_exceptions=True)
     await living.close()
     async with bank.session(left) as session:
-        assert len(await standing_grants(left)) == 1
+        assert len(await Grants(left).standing()) == 1
         await resumed(session)
-        assert await standing_grants(left) == []
+        assert await Grants(left).standing() == []
     await left.close()

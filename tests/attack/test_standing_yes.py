@@ -15,9 +15,9 @@ import lastword
 from lastword import Journal, Policy, Session, ToolRegistry
 from lastword.consent import ApprovalRequest, UserAction, person
 from lastword.journal import data_of
-from lastword.rules import STREAM, GrantOffer, offer_for, revoke
-from lastword.rules.account import USED
-from lastword.rules.grants import REVOKED, standing_grants, why_over
+from lastword.rules import GrantOffer, Grants
+from lastword.rules.account import STREAM, USED
+from lastword.rules.grants import REVOKED
 from lastword.store import Store
 from requirements import requirement
 
@@ -29,7 +29,7 @@ async def granted(journal: Journal, registry: ToolRegistry, amount: float, at_mo
     given: list[str] = []
 
     async def approve(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, Path("/"))
+        offer = GrantOffer.of(request, Path("/"))
         assert isinstance(offer, GrantOffer)
         chosen = offer.terms({"amount": {"min": 0, "max": at_most}}, "until", **terms)
         given.append(chosen.id)
@@ -127,7 +127,7 @@ async def test_a_grant_taken_back_while_the_card_is_drawn_starts_nothing():
     async with Session(registry, approver=no, journal=journal) as session:
         calling = asyncio.create_task(session.call("pay", {"amount": 2}))
         assert await asyncio.to_thread(drawing.wait, 60)
-        assert await revoke(journal, id, person("me"))
+        assert await Grants(journal).revoke(id, person("me"))
         may_go_on.set()
         assert (await calling).kind == "denied"
     assert paid == [1]
@@ -144,7 +144,7 @@ async def test_a_revocation_wins_or_loses_against_a_start_and_never_both(store: 
         using = asyncio.create_task(use(store, 10, 1, at_once=True))
         for _ in range(chance.randrange(20)):
             await asyncio.sleep(0)
-        assert await revoke(journal, id, person("me"))
+        assert await Grants(journal).revoke(id, person("me"))
         paid = await using
         records = await journal.store.read(stream=STREAM, subject=id)
         assert records[-1].kind == REVOKED
@@ -167,8 +167,8 @@ async def test_the_clock_set_back_revives_no_grant():
         assert (await session.call("pay", {"amount": 2})).kind == "denied"
         now[0] = 1_000_050.0
         assert [(await session.call("pay", {"amount": 2})).kind for _ in range(3)] == ["denied"] * 3
-        [grant] = await standing_grants(journal)
-        assert await why_over(journal, grant) == "its time is over"
+        [grant] = await Grants(journal).standing()
+        assert await Grants(journal).why_over(grant) == "its time is over"
     assert paid == [1, 2]
 
 
@@ -268,7 +268,7 @@ async def test_a_record_that_grants_what_cannot_be_granted_grants_nothing(change
     registry = registry_with_pay(paid)
     id = await granted(journal, registry, 1, 5, calls=50)
     [record] = await journal.store.read(stream=STREAM, kind="granted")
-    await revoke(journal, id, person("me"))
+    await Grants(journal).revoke(id, person("me"))
     forged = data_of(record) | {"id": "forged"} | change
     assert await journal.claim(STREAM, "granted", "forged", forged, once="granted:forged")
     async with Session(registry, approver=no, journal=journal) as session:
@@ -288,7 +288,7 @@ async def test_a_rule_that_asks_or_denies_wins_over_a_grant():
         async with Session(registry, approver=no, journal=journal, policy=policy) as session:
             assert (await session.call("pay", {"amount": 2})).kind == "denied"
     assert paid == [1]
-    assert len(await standing_grants(journal)) == 1
+    assert len(await Grants(journal).standing()) == 1
 
 
 LIMITED = """
@@ -356,7 +356,7 @@ async def test_a_grant_for_a_session_dies_with_its_program(store: str):
     registry = registry_with_pay(paid)
 
     async def approve(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, Path("/"))
+        offer = GrantOffer.of(request, Path("/"))
         assert isinstance(offer, GrantOffer)
         return request.allow_with(offer.terms(calls=9))
 
@@ -366,7 +366,7 @@ async def test_a_grant_for_a_session_dies_with_its_program(store: str):
     assert (await session.call("pay", {"amount": 1})).approval == "grant"
     await journal.close()  # What a dead program leaves: it holds nothing, and has ended nothing.
     again = lastword.open_journal(store)
-    assert len(await standing_grants(again)) == 1
+    assert len(await Grants(again).standing()) == 1
     async with Session(registry, id="chat", approver=no, journal=again) as later:
         assert (await later.call("pay", {"amount": 1})).kind == "denied"
     await again.close()
@@ -381,7 +381,7 @@ async def test_a_grant_for_a_session_is_not_for_another_program_that_calls_its_s
     registry = registry_with_pay(paid)
 
     async def approve(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, Path("/"))
+        offer = GrantOffer.of(request, Path("/"))
         assert isinstance(offer, GrantOffer)
         return request.allow_with(offer.terms(calls=9))
 

@@ -14,7 +14,7 @@ from lastword.consent import ALLOWED, CLOSED, DENIED, Auto, Nobody, Person
 from lastword.consent.outcome import MAX_MESSAGE
 from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
-from lastword.rules import by_keys
+from lastword.rules import Policy
 from lastword.store.chain import verify
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import written
@@ -83,11 +83,11 @@ async def test_with_one_key_and_nobody_to_ask_nothing_runs(registry, assistant, 
 def test_who_decides_is_a_rule_of_two_keys_and_nothing_else(send):
     """Pure, and typed: a text that says false is no key."""
     manifest = send.manifest
-    assert by_keys(manifest, Preset()) == Person(("preset", "tool"))
+    assert Policy.by_keys(manifest, Preset()) == Person(("preset", "tool"))
     allowed = msgspec.structs.replace(manifest, auto_approve=True)
-    assert by_keys(allowed, Preset(True)) == Auto()
+    assert Policy.by_keys(allowed, Preset(True)) == Auto()
     free = msgspec.structs.replace(manifest, require_approval=False)
-    assert by_keys(free, Preset()) == Nobody()
+    assert Policy.by_keys(free, Preset()) == Nobody()
     with pytest.raises(LastWordError):
         Preset(auto_approve="false")  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ import lastword
 from commands.paying import JOURNAL
 from lastword.cli import FAILED, WRONG_USAGE, run
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.rules import GrantOffer, offer_for
+from lastword.rules import GrantOffer
 from requirements import requirement
 from sending import until
 
@@ -24,7 +24,7 @@ def grant_id(home: Path) -> str:
     given: list[str] = []
 
     async def approve(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, home)
+        offer = GrantOffer.of(request, home)
         assert isinstance(offer, GrantOffer)
         terms = offer.terms({"amount": {"min": 0, "max": 20}}, "until", calls=10, sums={"amount": "100"})
         given.append(terms.id)
@@ -84,7 +84,7 @@ async def test_a_grant_for_a_session_names_it_and_says_when_it_is_used_up(home: 
         return "paid"
 
     async def approve(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, home)
+        offer = GrantOffer.of(request, home)
         assert isinstance(offer, GrantOffer)
         return request.allow_with(offer.terms({}, "session", calls=1))
 

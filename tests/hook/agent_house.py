@@ -16,7 +16,7 @@ from lastword.hook import AGENTS, AgentKeys, Allowed, HookInput, agents_tools, a
 from lastword.hook.event import Refused, read_input
 from lastword.journal import attending
 from lastword.mcp import write_private
-from lastword.rules import GrantOffer, answer_elsewhere, folder_elsewhere, offer_for
+from lastword.rules import GrantOffer, Grants
 from lastword.tools import Trust
 
 _numbers = itertools.count(1)
@@ -86,7 +86,7 @@ class AgentHouse:
                 assert isinstance(await task, Refused)
                 # Which grant comes nearest is said on the card, and changes nothing: tests/rules/test_grants.py.
                 return "asked" if MISSES in card.rule_line else card.rule_line or "asked"
-            assert await answer_elsewhere(self.journal, facts, card.allow_with(terms(card)), person("me"))
+            assert await Grants(self.journal).answer_elsewhere(facts, card.allow_with(terms(card)), person("me"))
             assert isinstance(await task, Allowed)
             return "granted"
 
@@ -107,7 +107,7 @@ class AgentHouse:
         given: list[GrantTerms] = []
 
         def choose(card: ApprovalRequest) -> GrantTerms:
-            offer = offer_for(card, Path())
+            offer = GrantOffer.of(card, Path())
             assert isinstance(offer, GrantOffer), offer
             given.append(offer.terms(bounds, "until", **{"calls": 10} | terms))
             return given[0]
@@ -124,4 +124,4 @@ class AgentHouse:
             facts = next(f for f in await self.journal.waiting() if f["call_id"] == card.call_id)
             assert await self.journal.answer(facts, card.deny(), person("me"))
             await task
-            return offer_for(card, folder_elsewhere(facts))
+            return GrantOffer.of(card, Path(facts.get("folder", "")))

@@ -16,7 +16,7 @@ from lastword.hook.event import Refused
 from lastword.hook.gate import is_ruled
 from lastword.hook.question import NOBODY
 from lastword.journal import attending, data_of
-from lastword.rules import revoke
+from lastword.rules import Grants
 from lastword.rules.policy import WITHOUT_FOLDER
 from requirements import requirement
 
@@ -369,7 +369,7 @@ async def test_a_grant_that_is_taken_back_before_the_hand_over_hands_nothing_ove
 
     async def commit_after_revoking(*entries: Any) -> bool:
         if not revoked and any(entry.kind == "handed_over" for entry in entries):
-            revoked.append(await revoke(house.journal, given.id, person("me")))
+            revoked.append(await Grants(house.journal).revoke(given.id, person("me")))
         return await commit(*entries)
 
     house.patch.setattr(store, "commit", commit_after_revoking)

@@ -11,7 +11,7 @@ from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ConfigError
 from lastword.mcp.configured_servers import Inspection
 from lastword.mcp.server_trust import launch_of
-from lastword.rules import GrantOffer, offer_for
+from lastword.rules import GrantOffer
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
@@ -128,7 +128,7 @@ async def _granted(shop: Neighbour, journal: Journal) -> None:
     """A person allows one payment, and ten like it until tonight."""
 
     async def grant(request: ApprovalRequest) -> UserAction:
-        offer = offer_for(request, Path())
+        offer = GrantOffer.of(request, Path())
         assert isinstance(offer, GrantOffer)
         return request.allow_with(offer.terms(None, "until", calls=10))
 

@@ -9,7 +9,7 @@ import msgspec
 
 from lastword import Journal, Preset, Session, ToolRegistry
 from lastword.consent import person
-from lastword.rules import Policy, PolicyPlaces, granted_entry, load_policy
+from lastword.rules import Grants, Policy, PolicyPlaces
 from lastword.rules.grants import Grant
 from lastword.store import Entry, MemoryStore
 from lastword.testing import FixedApprover
@@ -87,7 +87,7 @@ class PolicyHouse:
 
     def accept(self) -> None:
         """What `lastword policy accept` does, after a person has looked."""
-        policy = load_policy(self.places, self.trust)
+        policy = Policy.load(self.places, self.trust)
         assert policy is not None
         for file in policy.files:
             self.trust.remember_file(file.path, file.text)
@@ -96,7 +96,7 @@ class PolicyHouse:
         )
 
     def policy(self) -> Policy | None:
-        return load_policy(self.places, self.trust)
+        return Policy.load(self.places, self.trust)
 
     def session(self, approver: Any = None, **facts: Any) -> Session:
         return Session(self.registry, approver=approver, policy=self.policy(), **{"journal": self.journal} | facts)
@@ -115,7 +115,7 @@ class PolicyHouse:
             by=person("me"),
             at=self.journal.clock(),
         )
-        assert await self.journal.store.commit(granted_entry(self.journal, grant))
+        assert await self.journal.store.commit(Grants(self.journal).entry(grant))
 
     async def pay(self, amount: float = 5, to: str = "Ada", *, preset: bool = False) -> str:
         """Who was asked about a payment: `ran`, `asked`, or `denied`. Whoever is asked says no."""

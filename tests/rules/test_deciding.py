@@ -16,7 +16,8 @@ from lastword.card import Face
 from lastword.consent import MASK, Call
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import data_of, timeline
-from lastword.rules import STREAM, decide, explained
+from lastword.rules import Explanation, decide
+from lastword.rules.account import STREAM
 from lastword.testing import FixedApprover
 from lastword.values import canonical
 from lastword.web import CallItemBuilder
@@ -155,7 +156,7 @@ def test_explain_names_the_rule_that_decides_or_the_nearest(tmp_path: Path):
     def said(amount: float, to: str, preset: Preset | None = None) -> str:
         call = Call("c", "pay", tool.validate({"to": to, "amount": amount}))
         given = (tool, preset or Preset(), house.policy(), call, lambda: tmp_path)
-        return str(explained(decide(*given), *given))
+        return str(Explanation.of(decide(*given), *given))
 
     assert said(5, "Ada") == "allow. small lunches (policy.toml:2)"
     assert said(25, "Ada") == "ask. Nearest: small lunches (policy.toml:2): amount 25 is more than 20"

@@ -12,7 +12,7 @@ from ruled_house import EXACT, LUNCH, saying
 from lastword import Journal, Preset, Session, ToolRegistry
 from lastword.consent import Answerer, People, person
 from lastword.errors import ArgumentsError, UnknownTool
-from lastword.rules import Policy, granted_entry, revoke
+from lastword.rules import Grants, Policy
 from lastword.rules.grants import Grant
 from lastword.rules.policy import CHANGED_TOOL
 from lastword.rules.policy_file import read_rules
@@ -90,9 +90,9 @@ class Till:
             by=Answerer("person", "x", "page", "bo" if kind == "another's" else "ada"),
             at=now - 2,
         )
-        assert await self.journal.store.commit(granted_entry(self.journal, grant))
+        assert await self.journal.store.commit(Grants(self.journal).entry(grant))
         if kind == "revoked":
-            assert await revoke(self.journal, grant.id, person("me"))
+            assert await Grants(self.journal).revoke(grant.id, person("me"))
 
     async def happens(self, session: Session, to: str, amount: float) -> str:
         before, paid = len(self.approver.requests), len(self.paid)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from lastword import values
 from lastword.consent import GrantTerms, person
-from lastword.rules import GrantChoice, revoke, step_of
+from lastword.rules import GrantChoice, Grants, SeenStep
 from lastword.rules.grant_step import summary
-from lastword.rules.grants import standing_grants
 from lastword.rules.terms import bounds_of
 from lastword.rules.value import amount_words
 from requirements import requirement
@@ -124,12 +123,12 @@ async def test_the_record_of_a_grant_says_what_its_step_said():
         for choice in choices:
             task = payer.ask(12.5, note="tea")
             card = await payer.card(task)
-            seen = await step_of(card, choice, Path("/"), [card], payer.session.journal)
+            seen = await SeenStep.of(card, choice, Path("/"), [card], payer.session.journal)
             assert seen.terms is not None
             payer.session.answer(card.call_id, card.allow_with(seen.terms))
             assert (await task).success
-            [grant] = await standing_grants(payer.session.journal)
+            [grant] = await Grants(payer.session.journal).standing()
             written = GrantTerms(where=grant.where, scope=grant.scope, calls=grant.calls, sums=grant.sums)
             assert summary(card, written) == seen.step.sentence
             assert meaning(written) == meaning(seen.terms)
-            assert await revoke(payer.session.journal, grant.id, person("me"))
+            assert await Grants(payer.session.journal).revoke(grant.id, person("me"))

@@ -15,26 +15,11 @@ from lastword.consent import Answerer, ApprovalRequest, GrantTerms, People, pers
 from lastword.editor import ProjectEditor
 from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal import data_of, timeline
-from lastword.rules import (
-    GRANTED,
-    STREAM,
-    GrantChoice,
-    GrantOffer,
-    Policy,
-    answer_elsewhere,
-    folder_elsewhere,
-    grant_of,
-    granted_entry,
-    listed_grants,
-    offer_for,
-    revoke,
-    revoke_all,
-    step_of,
-    why_not_given,
-)
-from lastword.rules.account import USED
+from lastword.rules import GrantChoice, GrantOffer, Grants, Policy, SeenStep
+from lastword.rules.account import STREAM, USED
 from lastword.rules.grant_step import summary
-from lastword.rules.grants import REVOKED, standing_grants
+from lastword.rules.grants import GRANTED, REVOKED, Grant
+from lastword.rules.terms import why_not_given
 from lastword.store import MemoryStore
 from requirements import requirement
 from sending import until
@@ -134,7 +119,7 @@ async def test_the_card_and_explain_name_the_grant_that_just_misses_and_what_mis
         await payer.grant({"amount": {"min": 0, "max": 12.5}}, amount=12.5)
         await payer.grant(amount=40)
         journal = payer.session.journal
-        wide, exact = await standing_grants(journal)
+        wide, exact = await Grants(journal).standing()
         assert await payer.pay(20) == f"Asked. Y{wide.words[1:]} does not cover it: amount 20 is more than 12.5."
         both = f"Asked. Y{wide.words[1:]} does not cover it: to “Bo” is not “Ada”; 1 more argument does not fit."
         assert await payer.pay(20, "Bo") == both
@@ -142,9 +127,9 @@ async def test_the_card_and_explain_name_the_grant_that_just_misses_and_what_mis
         assert str(told) == f"ask. {wide.words} does not cover it: amount 20 is more than 12.5"
         async with paying(journal, user="somebody else") as other:
             assert await other.pay(20) == "asked"
-        await revoke(journal, wide.id, person("me"))
+        await Grants(journal).revoke(wide.id, person("me"))
         assert await payer.pay(20) == f"Asked. Y{exact.words[1:]} does not cover it: amount 20 is not 40."
-        await revoke(journal, exact.id, person("me"))
+        await Grants(journal).revoke(exact.id, person("me"))
         assert await payer.pay(20) == "asked"
 
 
@@ -212,7 +197,7 @@ async def test_a_grant_over_free_text_is_not_to_be_had(bound: dict[str, Any]):
         where = payer.offer(card).bounds | {"note": bound}
         payer.session.answer(card.call_id, card.allow_with(GrantTerms(where=where, scope="session", calls=3)))
         assert (await task).success
-        assert await standing_grants(payer.session.journal) == []
+        assert await Grants(payer.session.journal).standing() == []
         assert await payer.pay(5) == "asked"
 
 
@@ -327,7 +312,7 @@ async def test_a_folder_that_is_a_link_is_not_granted_and_offered_as_what_it_lea
     async with worker.session:
         why = await worker.grant("tidy", {"path": f"{link}/a"}, {"path": {"under": str(link)}})
         assert why == "The folder of path leads elsewhere; a grant names it with links followed"
-        assert await standing_grants(worker.session.journal) == []
+        assert await Grants(worker.session.journal).standing() == []
         task = asyncio.create_task(worker.session.call("run", {"command": "make test"}))
         await until(worker.session.pending)
         [card] = worker.session.pending()
@@ -371,7 +356,7 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_sessions_of_other_fol
         assert offer.scopes == ("session",)
         with pytest.raises(LastWordError, match="cannot be granted in all your sessions until tonight from this card"):
             offer.terms(None, "until", calls=3)
-        seen = await step_of(card, GrantChoice(scope="until"), Path("/"), (), session.journal)
+        seen = await SeenStep.of(card, GrantChoice(scope="until"), Path("/"), (), session.journal)
         assert (seen.terms, seen.step.scopes) == (None, (("session", "in this session"),))
         assert "until tonight from this card" in seen.step.problem
         forged = msgspec.structs.replace(offer.terms(calls=3), scope="until", until=session.journal.clock() + 1000)
@@ -379,7 +364,7 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_sessions_of_other_fol
         assert why == f"{[*given][-1]} is another file in a session of another folder"
         session.answer("a", card.allow_with(forged))
         assert (await task).success
-        assert await standing_grants(session.journal) == []
+        assert await Grants(session.journal).standing() == []
 
 
 @requirement("GRANT-1", "GRANT-2")
@@ -410,8 +395,8 @@ async def test_a_command_is_not_granted_for_sessions_of_other_folders(given: dic
         forged = msgspec.structs.replace(offer.terms(), scope="until", until=journal.clock() + 1000)
         why = why_not_given(manifest, card, forged, person("me"), card.allow_with(forged))
         assert why == (f"{name} is another command in a session of another folder" if is_command else None)
-        old = grant_of(card, forged, person(""), "", None, journal.clock())
-        await journal.store.commit(granted_entry(journal, old))
+        old = Grant.of(card, forged, person(""), "", None, journal.clock())
+        await journal.store.commit(Grants(journal).entry(old))
         session.answer("a", card.allow())
         assert (await task).success
         task = asyncio.create_task(session.call("run", given, call_id="b"))
@@ -454,7 +439,7 @@ async def test_a_command_is_not_offered_for_every_folder_there_is(tmp_path: Path
         task = asyncio.create_task(worker.session.call("run", {"command": "make test"}, call_id="a"))
         card = await worker.session.card_for("a")
         assert isinstance(card, ApprovalRequest)
-        [here, everywhere] = [offer_for(card, folder) for folder in (tmp_path, Path("/"))]
+        [here, everywhere] = [GrantOffer.of(card, folder) for folder in (tmp_path, Path("/"))]
         assert isinstance(here, GrantOffer)
         assert isinstance(everywhere, GrantOffer)
         assert (list(here.looser), everywhere.looser) == (["command"], {})
@@ -510,14 +495,14 @@ async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_abo
         payer.session.answer(card.call_id, card.allow_with(terms))
         assert (await task).success
         journal = payer.session.journal
-        assert await standing_grants(journal) == [], "the yes counts, and the grant does not"
-        old = grant_of(card, terms, person(""), journal.process_name(), None, journal.clock())
-        assert await journal.store.commit(granted_entry(journal, old))
+        assert await Grants(journal).standing() == [], "the yes counts, and the grant does not"
+        old = Grant.of(card, terms, person(""), journal.process_name(), None, journal.clock())
+        assert await journal.store.commit(Grants(journal).entry(old))
         again = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
         card = await payer.card(again)
         payer.session.answer(card.call_id, card.deny())
         assert (await again).kind == "denied"
-        [grant] = await listed_grants(journal)
+        [grant] = await Grants(journal).listed()
         assert grant.what.startswith("send, data [[[")
 
 
@@ -577,7 +562,7 @@ async def test_only_a_person_grants():
         action = card.allow_with(payer.offer(card).terms())
         payer.session.answer(card.call_id, action, Answerer("preset", "x"))
         await until(lambda: [again for again in payer.session.pending() if again.problem])
-        assert await standing_grants(payer.session.journal) == []
+        assert await Grants(payer.session.journal).standing() == []
         again = payer.session.pending()[0]
         payer.session.answer(again.call_id, again.deny())
         await task
@@ -656,7 +641,7 @@ async def test_what_a_sum_is_of_is_said_where_there_are_several():
             life = await payer.session.journal.life(again.call_id)
             assert life.started is not None
             assert life.started["why"].partition(", ")[2] == f"1 of 3 calls, {said}"
-            await revoke(payer.session.journal, terms.id, person("page"))
+            await Grants(payer.session.journal).revoke(terms.id, person("page"))
 
 
 @requirement("GRANT-4")
@@ -686,11 +671,11 @@ async def test_a_grant_that_was_taken_back_allows_nothing():
     async with paying() as payer:
         terms = await payer.grant(calls=5)
         assert await payer.pay() == "ran"
-        assert await revoke(payer.session.journal, terms.id, person("me"))
+        assert await Grants(payer.session.journal).revoke(terms.id, person("me"))
         assert await payer.pay() == "asked"
-        assert not await revoke(payer.session.journal, terms.id, person("me"))
+        assert not await Grants(payer.session.journal).revoke(terms.id, person("me"))
         with pytest.raises(SessionError, match="no such grant"):
-            await revoke(payer.session.journal, "nothing", person("me"))
+            await Grants(payer.session.journal).revoke("nothing", person("me"))
 
 
 @requirement("GRANT-5")
@@ -715,10 +700,12 @@ async def test_a_session_ends_the_grants_that_another_program_gave_for_it():
         card = await payer.card(task)
         elsewhere = Journal(journal.store)
         [facts] = await elsewhere.waiting()
-        assert await answer_elsewhere(elsewhere, facts, card.allow_with(payer.offer(card).terms()), person("answer"))
+        assert await Grants(elsewhere).answer_elsewhere(
+            facts, card.allow_with(payer.offer(card).terms()), person("answer")
+        )
         assert (await task).success
         assert await payer.pay() == "ran"
-    assert await standing_grants(journal) == []
+    assert await Grants(journal).standing() == []
     async with paying(journal, id=payer.session.id) as later:
         assert await later.pay() == "asked"
 
@@ -736,7 +723,7 @@ async def test_a_run_ends_its_grants():
         payer.session.answer(card.call_id, card.allow_with(offer.terms(scope="run")))
         assert (await running).status == "done"
         assert len(payer.paid) == 2
-        assert await standing_grants(payer.session.journal) == []
+        assert await Grants(payer.session.journal).standing() == []
         assert await payer.pay() == "asked"
 
 
@@ -779,7 +766,7 @@ async def test_a_grant_serves_the_person_who_gave_it_wherever_they_sit_and_nobod
         [facts] = await bo.session.journal.waiting()
         given = ada.offer(card).terms(scope="until")
         answered = card.from_facts(facts).allow_with(given)
-        assert await answer_elsewhere(bo.session.journal, facts, answered, person("page"))
+        assert await Grants(bo.session.journal).answer_elsewhere(facts, answered, person("page"))
         await task
         assert MISSES in await ada.pay(7)
         assert await bo.pay(7) == "ran"
@@ -867,11 +854,11 @@ async def test_a_grant_may_be_given_where_another_program_shows_the_card():
         elsewhere = Journal(store)
         [facts] = await elsewhere.waiting()
         request = payer.session.pending()[0].from_facts(facts)
-        offer = offer_for(request, Path.cwd())
+        offer = GrantOffer.of(request, Path.cwd())
         assert not isinstance(offer, str)
         with pytest.raises(SessionError, match="written down with its answer"):
             await elsewhere.answer(facts, request.allow_with(offer.terms()), person("page"))
-        assert await answer_elsewhere(elsewhere, facts, request.allow_with(offer.terms(calls=3)), person("page"))
+        assert await Grants(elsewhere).answer_elsewhere(facts, request.allow_with(offer.terms(calls=3)), person("page"))
         assert (await task).success
         assert [GRANTED, "answered"] in store.commits
         assert await payer.pay() == "ran"
@@ -887,9 +874,11 @@ async def test_a_grant_that_another_program_gave_serves_whom_the_session_worked_
         await payer.card(task)
         [facts] = await journal.waiting()
         request = ApprovalRequest.from_facts(facts)
-        offer = offer_for(request, Path.cwd())
+        offer = GrantOffer.of(request, Path.cwd())
         assert not isinstance(offer, str)
-        assert await answer_elsewhere(journal, facts, request.allow_with(offer.terms(scope="until")), person("page"))
+        assert await Grants(journal).answer_elsewhere(
+            facts, request.allow_with(offer.terms(scope="until")), person("page")
+        )
         assert (await task).success
         assert [await payer.pay(), await other.pay(), await nobody.pay()] == ["ran", "asked", "asked"]
 
@@ -932,7 +921,7 @@ async def test_a_path_is_offered_elsewhere_as_it_is_where_it_was_asked(tidier: T
     """One that is not whole is another file in a session of another folder, and so for the session alone."""
     path = str(tmp_path / "notes.md") if is_whole else "notes.md"
     call, facts, request = await tidier.asked(path)
-    offer, here = offer_for(request, folder_elsewhere(facts)), tidier.session.grant_offer(request.call_id)
+    offer, here = GrantOffer.of(request, Path(facts.get("folder", ""))), tidier.session.grant_offer(request.call_id)
     assert isinstance(offer, GrantOffer)
     assert isinstance(here, GrantOffer)
     assert (offer.bounds, offer.looser, offer.scopes) == (here.bounds, here.looser, here.scopes)
@@ -947,12 +936,12 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_longer_elsewhere(tidi
     call, facts, request = await tidier.asked("notes.md")
     terms = GrantTerms(where={"path": {"is": "notes.md"}}, scope="until", until=tidier.journal.clock() + 1000)
     with pytest.raises(SessionError, match="path is another file in a session of another folder"):
-        await answer_elsewhere(tidier.journal, facts, request.allow_with(terms), person("page"))
-    old = grant_of(request, terms, person(""), facts["process"], None, tidier.journal.clock())
-    written = granted_entry(tidier.journal, old)
+        await Grants(tidier.journal).answer_elsewhere(facts, request.allow_with(terms), person("page"))
+    old = Grant.of(request, terms, person(""), facts["process"], None, tidier.journal.clock())
+    written = Grants(tidier.journal).entry(old)
     assert await tidier.journal.answer(facts, request.allow_with(terms), person("page"), written)
     assert (await call).success
-    assert len(await standing_grants(tidier.journal)) == 1
+    assert len(await Grants(tidier.journal).standing()) == 1
     call, _, _ = await tidier.asked("notes.md")
     await tidier.deny(call)
 
@@ -966,7 +955,7 @@ async def test_the_same_terms_cannot_be_given_twice_and_the_yes_stands_alone():
         card = await payer.card(task := payer.ask())
         payer.session.answer(card.call_id, card.allow_with(terms))
         assert (await task).approval == "person"
-        assert len(await standing_grants(payer.session.journal)) == 1
+        assert len(await Grants(payer.session.journal).standing()) == 1
         assert "used up" in await payer.pay()
 
 
@@ -980,7 +969,7 @@ async def test_a_session_that_was_opened_again_ends_what_was_granted_before():
         again.registry.unregister("pay")
         again.registry.add(dropped.registry.lookup("pay"))
         assert await again.pay() == "ran"
-    assert await standing_grants(journal) == []
+    assert await Grants(journal).standing() == []
 
 
 @requirement("GRANT-4")
@@ -1031,21 +1020,21 @@ async def test_the_grants_of_another_person_are_neither_listed_nor_counted_nor_t
 
     async with paying(at("ada")) as ada, paying(at("bo")) as bo, paying(at("lead")) as lead:
         given = await ada.grant(scope="until")
-        assert await listed_grants(bo.session.journal) == []
-        assert [one.grant.id for one in await listed_grants(lead.session.journal)] == [given.id]
+        assert await Grants(bo.session.journal).listed() == []
+        assert [one.grant.id for one in await Grants(lead.session.journal).listed()] == [given.id]
         for unknown in (given.id, "nothing"):
             with pytest.raises(SessionError, match=f"{unknown}: there is no such grant"):
-                await revoke(bo.session.journal, unknown, person("page"))
+                await Grants(bo.session.journal).revoke(unknown, person("page"))
         assert await ada.pay() == "ran"
         # Nor does a step of bo's count what ada was asked.
         async with bo.shown() as card:
             past = await bo.session.would_have_covered(card.call_id, bo.offer(card).terms())
             assert past.words == "You have not answered a card of this tool before."
-        assert await revoke(lead.session.journal, given.id, person("page"))
-        assert not await revoke(ada.session.journal, given.id, person("page"))
+        assert await Grants(lead.session.journal).revoke(given.id, person("page"))
+        assert not await Grants(ada.session.journal).revoke(given.id, person("page"))
         assert await ada.pay() == "asked"
         await ada.grant(scope="until")
-        assert await revoke_all(bo.session.journal, person("page")) == ["pay: a grant of another person"]
+        assert await Grants(bo.session.journal).revoke_all(person("page")) == ["pay: a grant of another person"]
         assert await ada.pay() == "asked"
 
 
@@ -1060,10 +1049,10 @@ async def test_whoever_answers_for_somebody_reads_whose_a_grant_is_and_who_took_
     async with paying(at("ann")) as ann, paying(at("lead")) as lead:
         given = await ann.grant(scope="until")
         journal = lead.session.journal
-        [hers], [own] = await listed_grants(journal), await listed_grants(ann.session.journal)
+        [hers], [own] = await Grants(journal).listed(), await Grants(ann.session.journal).listed()
         assert hers.how_long.startswith("in all of ann's sessions until ")
         assert own.how_long.startswith("in all your sessions until ")
-        assert await revoke(journal, given.id, person(where="command"))
+        assert await Grants(journal).revoke(given.id, person(where="command"))
         granted, taken = timeline(await store.read(stream=STREAM, subject=given.id))
         assert ", in all of ann's sessions until " in granted
         assert taken.endswith("taken back by lead at the command line")

@@ -9,7 +9,7 @@ import pytest
 from ruled_house import LUNCH, PolicyHouse, saying
 
 from lastword.errors import ConfigError
-from lastword.rules import load_policy, places_for
+from lastword.rules import Policy, PolicyPlaces
 from lastword.rules.policy_file import read_rules
 from requirements import requirement
 
@@ -27,7 +27,7 @@ def refusal(text: str, layer: str = "user") -> str:
 def test_no_file_is_no_rule(tmp_path: Path):
     """Most people have none, and nothing is different for them."""
     assert PolicyHouse(tmp_path).policy() is None
-    places = places_for(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "data")})
+    places = PolicyPlaces.of(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "data")})
     assert (places.user, places.project) == (tmp_path / "data/lastword/policy.toml", tmp_path / "lastword.policy.toml")
     assert places.organisation.is_absolute()
     assert places.owner == 0
@@ -360,7 +360,7 @@ def test_an_organisation_speaks_through_a_file_that_is_its_owners_alone(tmp_path
         places = house.places
         (path if what == "file" else path.parent).chmod(0o777 if what == "folder" else 0o666)
     with pytest.raises(ConfigError, match="alone"):
-        load_policy(places, house.trust)
+        Policy.load(places, house.trust)
     assert stat.S_ISREG(path.stat().st_mode)
 
 

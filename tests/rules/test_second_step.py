@@ -15,8 +15,7 @@ from ruled_house import saying
 from lastword import Journal, Session, ToolRegistry, wait_for_answer
 from lastword.card import responses
 from lastword.consent import Answerer, ApprovalRequest, People
-from lastword.rules import GrantChoice, GrantWho, Policy, SeenStep, folder_beside, step_of, why_no_step
-from lastword.rules.grants import serves, standing_grants
+from lastword.rules import GrantChoice, Grants, GrantWho, Policy, SeenStep, folder_beside
 from lastword.rules.terms import bounds_of, tonight
 from lastword.store import MemoryStore
 from lastword.terminal.grant_dialogue import options_of
@@ -28,7 +27,7 @@ AT_MOST = {"amount": 1}
 
 async def seen(session: Session, card: ApprovalRequest, **chosen: Any) -> SeenStep:
     folder = folder_beside(card, session.registry, session.editor)
-    return await step_of(card, GrantChoice(**chosen), folder, session.pending(), session.journal)
+    return await SeenStep.of(card, GrantChoice(**chosen), folder, session.pending(), session.journal)
 
 
 async def cards(payer: Payer, count: int) -> list[ApprovalRequest]:
@@ -73,8 +72,8 @@ async def test_a_card_that_a_rule_wants_asked_is_not_listed_and_goes_on_waiting(
         step = await seen(payer.session, first, loosened=AT_MOST)
         assert step.terms is not None
         assert [other.summary for other in step.step.settles] == ['to: Ada, amount: 4, note: ""']
-        assert why_no_step(ruled, "") == "What a rule wants asked is asked about each time."
-        assert (await seen(payer.session, ruled)).step.why_none == why_no_step(ruled, "")
+        assert SeenStep.why_none(ruled, "") == "What a rule wants asked is asked about each time."
+        assert (await seen(payer.session, ruled)).step.why_none == SeenStep.why_none(ruled, "")
         payer.session.answer(first.call_id, first.allow_with(step.terms))
         await until(lambda: len(payer.paid) == 2)
         assert [card.problem for card in payer.session.pending()] == [None]
@@ -292,9 +291,9 @@ async def test_a_card_that_somebody_answers_for_another_has_no_second_step():
     async with paying(Journal(store, people=People("ada"))) as payer:
         call = payer.ask(5)
         [card] = await cards(payer, 1)
-        own = await step_of(card, GrantChoice(), Path("/"), [card], payer.session.journal)
+        own = await SeenStep.of(card, GrantChoice(), Path("/"), [card], payer.session.journal)
         assert own.step.why_none == ""
-        other = await step_of(card, GrantChoice(), Path("/"), [card], lead)
+        other = await SeenStep.of(card, GrantChoice(), Path("/"), [card], lead)
         assert other.terms is None
         assert other.step.why_none == "This card is another person's, and a grant serves only whoever gives it."
         await deny_all(payer)
@@ -335,6 +334,6 @@ async def test_a_grant_does_not_stand_for_the_yes_to_its_own_card(tmp_path: Path
         session.answer(again.call_id, again.deny())
         assert (await call).kind == "denied"
         assert (await session.call("post", {})).approval == "grant"
-        [grant] = await standing_grants(session.journal)
+        [grant] = await Grants(session.journal).standing()
         who = partial(GrantWho, session.id, session.journal.process_name(), None)
-        assert [serves(grant, who(call_id)) for call_id in (card.call_id, "another")] == [False, True]
+        assert [grant.serves(who(call_id)) for call_id in (card.call_id, "another")] == [False, True]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from lastword.rules import Policy
-from lastword.rules.grants import standing_grants
+from lastword.rules import Grants, Policy
 from lastword.rules.policy import PolicyFile
 from requirements import requirement
 from surfaces.conftest import Houses
@@ -36,7 +35,7 @@ def house(houses: Houses) -> House:
 
 
 def grants(house: House) -> list[Any]:
-    found: list[Any] = house.do(standing_grants(house.session.journal))
+    found: list[Any] = house.do(Grants(house.session.journal).standing())
     return found
 
 

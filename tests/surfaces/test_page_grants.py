@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from lastword.consent import Outcome
-from lastword.rules import Policy
+from lastword.rules import Grants, Policy
 from lastword.rules.account import day_words
-from lastword.rules.grants import standing_grants
 from lastword.store import MemoryStore
 from lastword.web.conversation import UNREAD_SECONDS
 from requirements import requirement
@@ -60,7 +59,7 @@ def step(window: Browserless, card: dict[str, str], **chosen: Any) -> Any:
 
 
 def grants(house: House) -> list[Any]:
-    found: list[Any] = house.do(standing_grants(house.session.journal))
+    found: list[Any] = house.do(Grants(house.session.journal).standing())
     return found
 
 

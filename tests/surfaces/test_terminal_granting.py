@@ -12,9 +12,8 @@ from prompt_toolkit.application import create_app_session
 from lastword import ApprovalRequest, Journal, Session, ToolRegistry
 from lastword.card import responses
 from lastword.consent import People
-from lastword.rules import GrantChoice, SeenStep
+from lastword.rules import GrantChoice, Grants, SeenStep
 from lastword.rules.account import day_words
-from lastword.rules.grants import standing_grants
 from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement
 from surfaces.conftest import Houses, MakeTool, Run, approver_at
@@ -44,7 +43,7 @@ def house(houses: Houses) -> House:
 
 
 def grants(house: House) -> list[Any]:
-    found: list[Any] = house.do(standing_grants(house.session.journal))
+    found: list[Any] = house.do(Grants(house.session.journal).standing())
     return found
 
 
@@ -106,7 +105,7 @@ async def test_the_second_step_reads_as_it_was_agreed(how: str, golden: Callable
                     await terminal.press_for(key, words, times)
             shown = terminal.text
             assert [(await call).success for call in calls] == [True, True]
-            [given] = await standing_grants(session.journal)
+            [given] = await Grants(session.journal).standing()
             assert (given.calls, given.where["amount"]) == (3, {"min": 0, "max": 12.5})
     end = shown.index("You chose: Allow, and don't ask again")
     golden(GOLDEN / f"granting_{how}.txt", shown[: shown.find("\n", end) if "\n" in shown[end:] else None] + "\n")

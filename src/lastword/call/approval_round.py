@@ -49,7 +49,6 @@ from lastword.display import displayable
 from lastword.editor import ProjectProvider, changed_bytes, still_current
 from lastword.errors import ArgumentsError
 from lastword.journal import ASKED, Life, NotAsked, read_answer
-from lastword.rules import folder_for
 from lastword.tools import Tool
 from lastword.tools.guard import changed_files, changed_state
 
@@ -183,7 +182,7 @@ class ApprovalRound:
         """Have the question on the disk. One of megabytes is brought into its form beside the loop."""
         setting, facts, asking = self._setting, None, AskingSession(stops)
         if tool.manifest.auto_approve is not False:
-            folder = str(folder_for(tool, setting.folder)) if tool.is_placed else ""
+            folder = str(tool.folder_from(setting.folder)) if tool.is_placed else ""
             asking = AskingSession(stops, folder, tool.path_schemas, setting.user_digest)
         if is_large(request.argument_bytes, request.preview):
             facts = await THREADS.result_of(self._journal.facts_of(request, asking))

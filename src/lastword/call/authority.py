@@ -18,29 +18,7 @@ from lastword.consent import Answerer, Auto, Call, Forbidden, Granted, Nobody, P
 from lastword.display import visible
 from lastword.editor import PATHS
 from lastword.journal import NotAsked
-from lastword.rules import (
-    GRANTED,
-    STREAM,
-    Account,
-    Decision,
-    Explanation,
-    GrantWho,
-    account_of_day,
-    decide,
-    explained,
-    folder_for,
-    grant_of,
-    granted_entry,
-    last_day,
-    living,
-    miss_words,
-    nearest_grant,
-    next_use,
-    outdated,
-    utc_day,
-    waited_before,
-    why_not_given,
-)
+from lastword.rules import Accounts, Decision, Explanation, Grants, GrantWho, decide
 
 if TYPE_CHECKING:
     from lastword.call.setting import Setting
@@ -63,8 +41,7 @@ class Authority:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._journal = setting.journal
-        self._days: dict[str, str] = {}
-        """The last day that was counted for a rule, by its account."""
+        self._grants, self._accounts = Grants(setting.journal), Accounts(setting.journal)
 
     def at_once(self, tool: Tool, call: Call) -> Decision:
         """Whose yes a call needs, as preset and rules are at this moment."""
@@ -89,20 +66,20 @@ class Authority:
         """A grant that covers a call about which a person would be asked; else the person, and why it is they."""
         if person.is_ruled or tool.manifest.auto_approve is False:
             return person
-        if not await self._journal.store.current(GRANTED, stream=STREAM):
-            return person  # As nearly always, and every question pays for the look.
-        who, folder = self._who(call), partial(folder_for, tool, self._setting.folder)
-        grants = await living(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)
+        if not await self._grants.any_standing():
+            return person
+        who, folder = self._who(call), partial(tool.folder_from, self._setting.folder)
+        grants = await self._grants.living(who, tool, call.arguments, folder)
         why = ""
         for grant in grants:
-            if await waited_before(self._journal, grant, call.id):
+            if await self._grants.waited_before(grant, call.id):
                 continue  # Its card goes on waiting as it was, also when its program comes back to it.
-            account = grant.account
-            use = await next_use(self._journal, account, call.id, values.decode(call.arguments))
+            granted = Granted(grant.id, grant.words, grant.account.calls, grant.account.sums)
+            use = await self._accounts.next_use(granted, call)
             if not isinstance(use, str):
-                return Granted(grant.id, grant.words, account.calls, account.sums)
+                return granted
             why = use
-        if not grants and (old := await outdated(self._journal, who, tool.manifest, call.arguments, folder)):
+        if not grants and (old := await self._grants.outdated(who, tool, call.arguments, folder)):
             why = f"the tool is not the one that {old.words} was given for"
         if why:
             return _asked_because(why, person)
@@ -110,11 +87,11 @@ class Authority:
 
     async def _with_nearest(self, person: Person, who: GrantWho, tool: Tool, call: Call) -> Person:
         """The person, told of a grant of theirs that just misses. Where a rule comes near, its line says so already."""
-        folder = partial(folder_for, tool, self._setting.folder)
-        found = await nearest_grant(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)
+        folder = partial(tool.folder_from, self._setting.folder)
+        found = await self._grants.nearest(who, tool, call.arguments, folder)
         if found is None:
             return person
-        why = f"{found[0].words} does not cover it: {miss_words(found[1])}"
+        why = f"{found[0].words} does not cover it: {found[1]}"
         return msgspec.structs.replace(person, line=f"Asked. {why[:1].upper()}{why[1:]}.", why=why)
 
     async def still_stands(self, tool: Tool, call: Call, by: Answerer) -> bool:
@@ -128,8 +105,8 @@ class Authority:
             return False
         if by.kind == "waiver":
             return await waives(tool, call, self._setting)
-        folder = partial(folder_for, tool, self._setting.folder)
-        grants = await living(self._journal, self._who(call), tool.manifest, tool.digest, call.arguments, folder)
+        folder = partial(tool.folder_from, self._setting.folder)
+        grants = await self._grants.living(self._who(call), tool, call.arguments, folder)
         return by.kind == "grant" and any(grant.id == by.name for grant in grants)
 
     def _who(self, call: Call) -> GrantWho:
@@ -144,7 +121,7 @@ class Authority:
         if not isinstance(found, (Nobody, Forbidden, Person)) and (file := self._guarded(tool, call)):
             return Explanation("ask", f"{visible(file.path)} {file.why}")
         if isinstance(found, Granted):
-            use = await next_use(self._journal, await self._account(found), call.id, values.decode(call.arguments))
+            use = await self._accounts.next_use(found, call)
             return Explanation("allow", use if isinstance(use, str) else use.words)
         # In the order in which a call meets them: a rule with nothing left asks, and the tool's own is not heard.
         by_rules = self.at_once(tool, call)
@@ -152,7 +129,7 @@ class Authority:
             if file := self._guarded(tool, call):
                 return Explanation("ask", f"{visible(file.path)} {file.why}")
             return Explanation("allow", "The tool's own rule says that nobody need be asked about these arguments")
-        return explained(found, tool, setting.preset, setting.policy, call, setting.folder)
+        return Explanation.of(found, tool, setting.preset, setting.policy, call, setting.folder)
 
     def _guarded(self, tool: Tool, call: Call) -> ProtectedFile | None:
         """Which file that people alone change a call of the editor names: it is drawn first, and then asked about."""
@@ -168,27 +145,11 @@ class Authority:
         """The first of the rules that allow it of which something is left; else a grant, or a person, told why."""
         why = ""
         for one in (rule, *rule.others):
-            use = await next_use(self._journal, await self._account(one), call.id, values.decode(call.arguments))
+            use = await self._accounts.next_use(one, call)
             if not isinstance(use, str):
                 return one
             why = why or use
         return await self.instead_of(_asked_because(why, Person(("preset",))), tool, call)
-
-    async def _account(self, decider: Ruled | Granted) -> Account:
-        if isinstance(decider, Granted):
-            return Account(decider.id, decider.words, decider.calls, decider.sums)
-        id = f"rule:{decider.key}"
-        if decider.per == "day":
-            id = account_of_day(id, await self._day(id))
-        return Account(id, f"the rule {decider.rule}", decider.calls, decider.sums, decider.per == "day")
-
-    async def _day(self, account: str) -> str:
-        """The day for which a rule is counted now: never one before the last that was, where a clock is set back."""
-        last = self._days.get(account)
-        if last is None:
-            last = await last_day(self._journal, account)
-        day = self._days[account] = max(last, utc_day(self._journal.clock()))
-        return day
 
     async def use(self, decider: Decision | Granted | Waived, call: Call) -> NotAsked | str:
         """What to write down with a start that nobody was asked about, or why it cannot start after all."""
@@ -198,8 +159,7 @@ class Authority:
             case Ruled() if not decider.is_limited:
                 return NotAsked(f"the rule {decider.rule} allows it")
             case Ruled() | Granted():
-                account = await self._account(decider)
-                use = await next_use(self._journal, account, call.id, values.decode(call.arguments))
+                use = await self._accounts.next_use(decider, call)
                 return use if isinstance(use, str) else NotAsked(use.words, (use.entry,))
         assert isinstance(decider, (Nobody, Forbidden, Person))
         return "nothing stands for a person any more"
@@ -220,16 +180,13 @@ class Authority:
         A surface offers only what can be granted (rules/). What comes back is believed no more than any other input:
         terms that do not hold are left out, and the yes to the one call stands.
         """
-        terms = action.grant
-        assert terms is not None
-        why = why_not_given(tool.manifest, request, terms, by, action)
-        if why is not None:
-            log.error("call %s: nothing was granted with its answer: %s", request.call_id, why)
+        setting, process = self._setting, self._journal.process_name()
+        given = self._grants.given(tool.manifest, request, action, by, process, setting.user_digest)
+        if isinstance(given, str):
+            log.error("call %s: nothing was granted with its answer: %s", request.call_id, given)
             return msgspec.structs.replace(action, grant=None), ()
-        setting, journal = self._setting, self._journal
-        grant = grant_of(request, terms, by, journal.process_name(), setting.user_digest, journal.clock())
-        setting.gave.add(grant.id)
-        return action, (granted_entry(journal, grant),)
+        setting.gave.add(given.id)
+        return action, (self._grants.entry(given),)
 
 
 def _asked_because(why: str, person: Person) -> Person:

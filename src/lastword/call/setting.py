@@ -15,7 +15,6 @@ from lastword import rules, values
 from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, UserAction, mask
 from lastword.editor import folder_of
 from lastword.errors import SessionError
-from lastword.rules import folder_for
 from lastword.tools import ToolContext, ToolQuestion
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class Setting:
     def guarded(self, paths: Iterable[str], tool: Tool) -> rules.ProtectedFile | None:
         """The first of these paths of a tool's call at which lies what people alone change."""
         read = [] if self.policy is None else [file.path for file in self.policy.files]
-        return rules.first_protected(paths, folder_for(tool, self.folder), read, self.journal.store)
+        return rules.ProtectedFile.first(paths, tool.folder_from(self.folder), read, self.journal.store)
 
     def context(self, tool: Tool, call_id: str, guard: Guard) -> ToolContext[Any]:
         """What code of a tool that may only look can reach: the session's state, and what its host gave it."""

@@ -60,7 +60,7 @@ SETTLED_SECONDS = HEARD_SECONDS + CANCEL_GRACE_SECONDS + 0.5
 # So many calls of one tool of one program are one line.
 MANY = 5
 
-Revoke = Callable[[Journal, Answerer], Awaitable[Sequence[str]]]
+Revoke = Callable[[Answerer], Awaitable[Sequence[str]]]
 """Takes back what would allow something later, such as grants and plans; says in words what it took back."""
 
 
@@ -161,7 +161,7 @@ async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ())
         number += 1  # Somebody else stopped everything in the same moment.
     stopping = StopUnderWay(journal, number)
     for take_back in revoke:
-        stopping.revoked += await take_back(journal, by)
+        stopping.revoked += await take_back(by)
     await stopping.deny(by)
     await stopping.find_running()
     return stopping

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,17 +36,7 @@ from lastword.commands.invocation import (
 )
 from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
-from lastword.rules import (
-    GrantChoice,
-    SeenStep,
-    answer_elsewhere,
-    folder_elsewhere,
-    granted_words,
-    listed_grants,
-    revoke,
-    revoke_all,
-    step_of,
-)
+from lastword.rules import GrantChoice, Grants, SeenStep
 from lastword.terminal import terminal_approver
 from lastword.tools import questions
 
@@ -135,13 +126,13 @@ def answer(
 
         async def look(shown: ApprovalRequest, choice: GrantChoice) -> SeenStep:
             beside = [ApprovalRequest.from_facts(other) for other in waiting]
-            return await step_of(shown, choice, folder_elsewhere(facts), beside, journal)
+            return await SeenStep.of(shown, choice, Path(facts.get("folder", "")), beside, journal)
 
         action = await _action(request, said, reason, edits, plain, look, journal.people.me)
         is_by_command = said is not None or bool(edits)
         if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
             return None
-        first = await answer_elsewhere(journal, facts, action, WHO)
+        first = await Grants(journal).answer_elsewhere(facts, action, WHO)
         return _said(request.tool, action), first, await _what_comes_next(journal, facts, action, store)
 
     done = with_own_journal(store, "lastword answer", reply)
@@ -158,7 +149,7 @@ def answer(
 
 def _said(tool: str, action: UserAction) -> str:
     if action.grant is not None:
-        return granted_words(tool, action.grant)
+        return SeenStep.granted_words(tool, action.grant)
     closed = "Closed, without a yes or a no. It does not run."
     return "Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed
 
@@ -281,7 +272,7 @@ def stop_command(store: str | None, as_json: bool) -> int:
     async def work(journal: Journal) -> Stopped:
         # Less may happen by whoever wishes so, and below a tool too; but then it is not said that a person did.
         by = Answerer("below") if is_below(journal.store) else WHO
-        return await (await stop(journal, by, revoke=[revoke_all])).settled()
+        return await (await stop(journal, by, revoke=[Grants(journal).revoke_all])).settled()
 
     stopped = with_journal(store, work)
     if as_json:
@@ -322,8 +313,8 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
         raise click.UsageError("name a grant, or say --all")
 
     async def take_back(journal: Journal) -> list[tuple[str, bool]]:
-        ids = [one.grant.id for one in await listed_grants(journal)] if everything else [str(grant_id)]
-        return [(id, await revoke(journal, id, WHO)) for id in ids]
+        ids = [one.grant.id for one in await Grants(journal).listed()] if everything else [str(grant_id)]
+        return [(id, await Grants(journal).revoke(id, WHO)) for id in ids]
 
     done = with_own_journal(store, "lastword grants revoke", take_back)
     for id, is_taken in done:
@@ -334,7 +325,7 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
 
 
 def _list(store: str | None, as_json: bool) -> int:
-    found = with_journal(store, listed_grants)
+    found = with_journal(store, lambda journal: Grants(journal).listed())
     if as_json:
         print_json(
             [

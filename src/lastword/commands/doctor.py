@@ -26,7 +26,7 @@ from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook import AGENTS, SAYS, AgentKeys, Hooks, InstalledHook, is_denial, probe_for
 from lastword.mcp import Gateways, McpServers, counted
-from lastword.rules import load_policy, places_for
+from lastword.rules import Policy, PolicyPlaces
 from lastword.server import (
     HttpUpstream,
     ModelNames,
@@ -84,7 +84,7 @@ async def _examine(path: Path | None, store: str | None) -> list[Finding]:
 def _examine_rules() -> list[Finding]:
     """Nothing where there are none. With a broken file nothing starts, and here it is said which."""
     try:
-        policy = load_policy(places_for(Path()))
+        policy = Policy.load(PolicyPlaces.of(Path()))
     except LastWordError as problem:
         return [("rules", False, str(problem).replace("\n", "; "))]
     if policy is None:

@@ -47,7 +47,7 @@ from lastword.errors import EditError, did_you_mean
 from lastword.journal import Journal, cut
 from lastword.lazily import load_later
 from lastword.mcp import McpServers
-from lastword.rules import Policy, load_policy, places_for
+from lastword.rules import Policy, PolicyPlaces
 from lastword.session import Session
 from lastword.tools import Tool, Toolbox, ToolRegistry
 
@@ -218,7 +218,7 @@ def say_what_waits(session: Session, store: str | None) -> None:
 
 def rules_here(project: str | Path | None, store: str | None, config: Path | None = None) -> Policy | None:
     """The rules of organisation, user and project, for work on this memory. What they do not allow yet is said."""
-    policy = load_policy(places_for(Path() if project is None else Path(project)))
+    policy = Policy.load(PolicyPlaces.of(Path() if project is None else Path(project)))
     if policy is None:
         return None
     for file in policy.files:

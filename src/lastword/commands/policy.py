@@ -28,13 +28,12 @@ from lastword.commands.invocation import (
 from lastword.commands.local_session import counted, every_tool, open_project
 from lastword.config import FILE, load, read_text, trusted
 from lastword.hook import FOLDER, agents_tool, agents_tools
-from lastword.rules import PolicyReview, load_policy, places_around, places_for
+from lastword.rules import Policy, PolicyPlaces, PolicyReview
 from lastword.session import Session
 from lastword.tools import ToolRegistry, Trust
 
 if TYPE_CHECKING:
     from lastword.journal import Journal
-    from lastword.rules import Policy
     from lastword.tools import Tool
 
 project_option = click.option(
@@ -57,7 +56,7 @@ def policy() -> None:
 @json_option
 def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     """Read all policy files, run the tests that are in them, and list their rules."""
-    found = load_policy(places_for(Path(project)))
+    found = Policy.load(PolicyPlaces.of(Path(project)))
     registry = _registry(folders, found)
     review = None if found is None else PolicyReview(found, registry)
     notes = [] if review is None else [*review.notes(), *review.outdated()]
@@ -66,7 +65,7 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
         return DONE
     if found is None:
         click.echo("There are no rules. A policy file would be one of:")
-        for layer, path in places_for(Path(project)).layers():
+        for layer, path in PolicyPlaces.of(Path(project)).layers():
             say(f"  {layer:12}  {path}")
         return DONE
     for file in found.files:
@@ -97,7 +96,9 @@ def explain_command(
     # On a card it has the name of a function, and in rules that of its agent.
     agents = agents_tool(tool, folder) or agents_tool(tool.replace("__", ":", 1), folder)
     # An agent moves about, and takes the rules of all folders above it along.
-    found = load_policy(places_for(Path(project)) if agents is None else places_around(Path(folder or project)))
+    found = Policy.load(
+        PolicyPlaces.of(Path(project)) if agents is None else PolicyPlaces.around_folder(Path(folder or project))
+    )
     if found is not None and agents is None:
         found = counted(found, store)  # An agent's calls are decided about by its hook, which names its memory.
     known = agents or _tool_in(_registry(folders, found), tool)
@@ -124,7 +125,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
     Until then they can only ask and deny. When a file changes, or a tool, what it allows is asked about again.
     """
     by_a_person("lastword policy accept")
-    found = load_policy(places_for(Path(project)))
+    found = Policy.load(PolicyPlaces.of(Path(project)))
     if found is None:
         complain("there is no policy file\nhint: lastword policy check says where one would be")
         return WRONG_USAGE

@@ -196,14 +196,14 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     def places(self) -> rules.PolicyPlaces:
         """Where the policies lie that hold for it: of its folder, all above it, and where the agent was started. A
         command that names another folder to run in is in that one, too."""
-        started = [Path(folder) for folder in rules.projects_started_in()]
+        started = [Path(folder) for folder in rules.AgentSettings.projects_started_in()]
         named = () if (runs_in := self.folder) is None else (runs_in, *runs_in.parents)
-        return rules.places_around(Path(self.cwd or "."), [*named, *started])
+        return rules.PolicyPlaces.around_folder(Path(self.cwd or "."), [*named, *started])
 
     def policy(self) -> rules.Policy | None:
         """The rules that hold. A ConfigError says what is wrong with a file: then nothing is allowed."""
         places = self.places()
-        return None if places.are_empty() else rules.load_policy(places)
+        return None if places.are_empty() else rules.Policy.load(places)
 
 
 def _digest(*parts: str) -> str:

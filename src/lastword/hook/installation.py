@@ -23,7 +23,7 @@ from lastword.consent import People
 from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, PROBE, Agent, AgentKeys
 from lastword.mcp import JsonSettings, write_private, write_whole
-from lastword.rules import SETTINGS, why_keyless
+from lastword.rules import AgentSettings, Policy
 from lastword.store import StoreAddress, data_folder, make_private
 
 # An hour for the person, and a minute for what comes after the call.
@@ -85,7 +85,7 @@ class Hooks:
         """What would be written. A ConfigError says what stands against it."""
         if standing not in (None, "never") and not agent.says_folder:
             raise ConfigError(
-                f"{why_keyless(agent.name)}, so no rule or grant can allow one in your place",
+                f"{Policy.why_keyless(agent.name)}, so no rule or grant can allow one in your place",
                 hint="rules that ask or deny hold all the same; leave --standing out",
             )
         file = file.resolve()  # The file that a link leads to is changed, and the link stays one.
@@ -237,7 +237,7 @@ def entries_for(agent: Agent, command: str) -> dict[str, dict[str, Any]]:
 
 def settings_file(agent: Agent, project: Path | None) -> Path:
     """Where the agent reads its settings: the person's own, or those for them alone in a project."""
-    settings = SETTINGS[agent.key]
+    settings = AgentSettings.OF[agent.key]
     if project is not None:
         return project / settings.folder / settings.in_project
     return Path(settings.of_person(), settings.file)

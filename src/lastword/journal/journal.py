@@ -340,7 +340,7 @@ class Journal:
         if any(record.kind == "finished" for record in records):
             return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
         if action.grant is not None and not more:
-            raise SessionError("a grant is written down with its answer", hint="rules.answer_elsewhere")
+            raise SessionError("a grant is written down with its answer", hint="rules.Grants.answer_elsewhere")
         secrets = facts["secrets"]
         for name, value in (action.arguments or {}).items():
             if name in secrets and value not in (MASK, facts["arguments"].get(name)):

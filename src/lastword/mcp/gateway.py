@@ -27,7 +27,7 @@ from lastword.mcp.server_files import (
     written,
 )
 from lastword.mcp.server_trust import marked
-from lastword.rules import gateways_folder
+from lastword.rules import ProtectedFile
 from lastword.store import make_private
 from lastword.tools import tool_id
 
@@ -71,7 +71,7 @@ class Gateways:
     """The files of clients that were wrapped."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or gateways_folder()
+        self.folder = folder or ProtectedFile.gateways_folder()
 
     def all(self) -> list[Wrapped]:
         found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []

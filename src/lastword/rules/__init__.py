@@ -22,61 +22,15 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.rules.account import STREAM, Account, account_of_day, last_day, next_use, utc_day
-    from lastword.rules.files import (
-        SETTINGS,
-        PolicyPlaces,
-        ProtectedFile,
-        first_protected,
-        gateways_folder,
-        places_around,
-        places_for,
-        projects_started_in,
-    )
-    from lastword.rules.grant_step import (
-        FIRST_CALLS,
-        GrantChoice,
-        GrantPast,
-        SeenStep,
-        covered_before,
-        folder_beside,
-        folder_elsewhere,
-        granted_words,
-        settled_by,
-        step_of,
-        why_no_step,
-    )
-    from lastword.rules.grants import (
-        GRANTED,
-        GrantWho,
-        answer_elsewhere,
-        end_session_grants,
-        grant_of,
-        granted_entry,
-        listed_grants,
-        living,
-        nearest_grant,
-        outdated,
-        revoke,
-        revoke_all,
-        waited_before,
-    )
-    from lastword.rules.policy import (
-        Decision,
-        Explanation,
-        Policy,
-        by_keys,
-        decide,
-        explained,
-        folder_for,
-        load_policy,
-        miss_words,
-        why_keyless,
-    )
+    from lastword.rules.account import Accounts
+    from lastword.rules.files import AgentSettings, PolicyPlaces, ProtectedFile
+    from lastword.rules.grant_step import GrantChoice, GrantPast, SeenStep, folder_beside
+    from lastword.rules.grants import Grants, GrantWho
+    from lastword.rules.policy import Decision, Explanation, Policy, decide
     from lastword.rules.reach import reads_two_ways
     from lastword.rules.review import PolicyReview
     from lastword.rules.rule import PolicyRule, Saying
-    from lastword.rules.terms import GrantOffer, offer_for, why_not_given
+    from lastword.rules.terms import GrantOffer
     from lastword.rules.value import call_words
 else:
     __getattr__ = open_door(__name__)

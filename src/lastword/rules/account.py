@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lastword import values
+from lastword.consent import Granted
 from lastword.journal import data_of
 from lastword.rules.value import EXACT, amount_of, amount_words, shown_name
 from lastword.store import Entry
 
 if TYPE_CHECKING:
+    from lastword.consent import Call, Ruled
     from lastword.journal import Journal
 
 STREAM = "grants"
@@ -37,6 +40,33 @@ class Account(msgspec.Struct, frozen=True):
     sums: dict[str, Decimal] = {}
     is_daily: bool = False
     """Whether it is counted anew each day."""
+
+    async def next_use(self, journal: Journal, call_id: str, arguments: Mapping[str, Any]) -> Use | str:
+        """The next use of it by a call, or why there is none."""
+        used, totals = await last_use(journal, self.id)
+        number = used + 1
+        if self.calls is not None and number > self.calls:
+            a_day, until = (" a day", " until midnight in UTC") if self.is_daily else ("", "")
+            calls, are = ("call", "it is") if self.calls == 1 else ("calls", "they are")
+            was = "is" if self.is_daily else "was"
+            return f"{self.of} {was} for {self.calls} {calls}{a_day}, and {are} used up{until}"
+        zero = Decimal(0)
+        after = {name: EXACT.add(totals.get(name, zero), amount_of(arguments.get(name))) for name in self.sums}
+        for name, most in self.sums.items():
+            if not after[name] <= most:
+                left = amount_words(EXACT.subtract(most, totals.get(name, zero)))
+                of = f"{amount_words(most)} left for {shown_name(name)}{' today' if self.is_daily else ''}"
+                return f"{self.of} has {left} of {of}, which is not enough"
+        counted = [f"{number} of {self.calls} calls"] if self.calls is not None else []
+        for name, most in self.sums.items():
+            # Of a single one it is clear what is counted, and the sentence is read at every call.
+            of_what = f" {shown_name(name)}" if len(self.sums) > 1 else ""
+            counted.append(f"{amount_words(after[name])} of {amount_words(most)}{of_what}")
+        written = {name: str(total) for name, total in after.items()}
+        words = ", ".join([self.of, *counted])
+        facts = {"number": number, "totals": written, "call": call_id, "words": words}
+        entry = journal.entry(STREAM, USED, self.id, facts, once=use_key(self.id, number))
+        return Use(number, written, words, entry)
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -64,51 +94,40 @@ async def last_use(journal: Journal, account: str) -> tuple[int, dict[str, Decim
     return facts["number"], {name: Decimal(total) for name, total in facts["totals"].items()}
 
 
-async def next_use(journal: Journal, account: Account, call_id: str, arguments: Mapping[str, Any]) -> Use | str:
-    """The next use of an account by a call, or why there is none."""
-    used, totals = await last_use(journal, account.id)
-    number = used + 1
-    if account.calls is not None and number > account.calls:
-        a_day, until = (" a day", " until midnight in UTC") if account.is_daily else ("", "")
-        calls, are = ("call", "it is") if account.calls == 1 else ("calls", "they are")
-        was = "is" if account.is_daily else "was"
-        return f"{account.of} {was} for {account.calls} {calls}{a_day}, and {are} used up{until}"
-    zero = Decimal(0)
-    after = {name: EXACT.add(totals.get(name, zero), amount_of(arguments.get(name))) for name in account.sums}
-    for name, most in account.sums.items():
-        if not after[name] <= most:
-            left = amount_words(EXACT.subtract(most, totals.get(name, zero)))
-            of = f"{amount_words(most)} left for {shown_name(name)}{' today' if account.is_daily else ''}"
-            return f"{account.of} has {left} of {of}, which is not enough"
-    counted = [f"{number} of {account.calls} calls"] if account.calls is not None else []
-    for name, most in account.sums.items():
-        # Of a single one it is clear what is counted, and the sentence is read at every call.
-        of_what = f" {shown_name(name)}" if len(account.sums) > 1 else ""
-        counted.append(f"{amount_words(after[name])} of {amount_words(most)}{of_what}")
-    written = {name: str(total) for name, total in after.items()}
-    words = ", ".join([account.of, *counted])
-    facts = {"number": number, "totals": written, "call": call_id, "words": words}
-    entry = journal.entry(STREAM, USED, account.id, facts, once=use_key(account.id, number))
-    return Use(number, written, words, entry)
+class Accounts:
+    """What rules and grants have left, for whoever decides by them."""
 
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._days: dict[str, str] = {}
+        """The last day that was counted for a rule, by its account."""
 
-async def last_day(journal: Journal, account: str) -> str:
-    """The last day, in UTC, for which an account was used that is counted anew each day; empty when there is none."""
-    records = await journal.store.read(stream=STREAM, below=account, kind=USED, last=1)
-    return records[0].subject.rpartition(".")[2] if records else ""
+    async def next_use(self, decider: Ruled | Granted, call: Call) -> Use | str:
+        """The next use by a call of what lets it pass, or why there is none."""
+        account = await self._of(decider)
+        return await account.next_use(self._journal, call.id, values.decode(call.arguments))
 
+    async def _of(self, decider: Ruled | Granted) -> Account:
+        if isinstance(decider, Granted):
+            return Account(decider.id, decider.words, decider.calls, decider.sums)
+        id = f"rule:{decider.key}"
+        if decider.per == "day":
+            id = f"{id}.{await self._day(id)}"
+        return Account(id, f"the rule {decider.rule}", decider.calls, decider.sums, decider.per == "day")
 
-def account_of_day(account: str, day: str) -> str:
-    """Under which name the uses of one day are counted."""
-    return f"{account}.{day}"
+    async def _day(self, account: str) -> str:
+        """The day, in UTC, for which a rule is counted now: never one before the last that was, where a clock is set
+        back."""
+        last = self._days.get(account)
+        if last is None:
+            records = await self._journal.store.read(stream=STREAM, below=account, kind=USED, last=1)
+            last = records[0].subject.rpartition(".")[2] if records else ""
+        today = datetime.datetime.fromtimestamp(self._journal.clock(), datetime.UTC).date().isoformat()
+        day = self._days[account] = max(last, today)
+        return day
 
 
 def day_words(seconds: float) -> str:
     """A day for people, as they call it where they are: 15 November."""
     day = datetime.datetime.fromtimestamp(seconds)
     return f"{day.day} {day:%B}"
-
-
-def utc_day(seconds: float) -> str:
-    """The day of a moment, in UTC: 2026-11-15."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()

@@ -31,7 +31,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn
 
 import msgspec
 
@@ -74,6 +74,25 @@ class PolicyPlaces(msgspec.Struct, frozen=True, kw_only=True):
     owner: int = 0
     """To whom the organisation's file has to belong: root."""
 
+    @classmethod
+    def of(cls, project: Path, environ: Mapping[str, str] | None = None) -> PolicyPlaces:
+        """Where policies lie for whoever works in this folder."""
+        environ = os.environ if environ is None else environ
+        own = data_folder(sys.platform, environ, Path.home())
+        return cls(organisation=SYSTEM / FILE, user=own / FILE, project=project / PROJECT_FILE)
+
+    @classmethod
+    def around_folder(cls, folder: Path, others: Iterable[Path] = ()) -> PolicyPlaces:
+        """Where policies lie for whoever moves about: of this folder, of all above it, and of some others.
+
+        A project may only ask and deny. Whoever goes down into a folder of it would otherwise leave its rules behind.
+        """
+        found = cls.of(folder)
+        here = Path(os.path.realpath(folder))
+        files = dict.fromkeys(place / PROJECT_FILE for place in (here, *here.parents, *others))
+        files.pop(found.project, None)
+        return msgspec.structs.replace(found, around=tuple(files))
+
     def layers(self) -> tuple[tuple[Layer, Path], ...]:
         further: list[tuple[Layer, Path]] = [("project", path) for path in self.around]
         return ("organisation", self.organisation), ("user", self.user), ("project", self.project), *further
@@ -81,25 +100,6 @@ class PolicyPlaces(msgspec.Struct, frozen=True, kw_only=True):
     def are_empty(self) -> bool:
         """Whether there is no file at all. One that cannot be looked at may be there."""
         return not any(_may_be_there(path) for _, path in self.layers())
-
-
-def places_for(project: Path, environ: Mapping[str, str] | None = None) -> PolicyPlaces:
-    """Where policies lie for whoever works in this folder."""
-    environ = os.environ if environ is None else environ
-    own = data_folder(sys.platform, environ, Path.home())
-    return PolicyPlaces(organisation=SYSTEM / FILE, user=own / FILE, project=project / PROJECT_FILE)
-
-
-def places_around(folder: Path, others: Iterable[Path] = ()) -> PolicyPlaces:
-    """Where policies lie for whoever moves about: of this folder, of all above it, and of some others.
-
-    A project may only ask and deny. Whoever goes down into a folder of it would otherwise leave its rules behind.
-    """
-    found = places_for(folder)
-    here = Path(os.path.realpath(folder))
-    files = dict.fromkeys(place / PROJECT_FILE for place in (here, *here.parents, *others))
-    files.pop(found.project, None)
-    return msgspec.structs.replace(found, around=tuple(files))
 
 
 def _may_be_there(path: Path) -> bool:
@@ -222,8 +222,15 @@ def _refuse(path: Path, owner: int) -> NoReturn:
     )
 
 
+# Where an agent was started, as it tells its hooks. It may have gone elsewhere since.
+_STARTED_IN = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+
+
 class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one agent."""
+
+    OF: ClassVar[dict[str, AgentSettings]] = {}
+    """Those of every agent that asks here, by its name."""
 
     folder: str
     """In a project, and in the person's home."""
@@ -245,31 +252,30 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
         named = os.environ.get(self.moved_by) if self.moved_by else None
         return named or os.path.join(os.path.expanduser("~"), self.folder)
 
-
-SETTINGS: dict[str, AgentSettings] = {
-    "claude": AgentSettings(
-        folder=".claude", file="settings.json", in_project="settings.local.json", moved_by="CLAUDE_CONFIG_DIR"
-    ),
-    "codex": AgentSettings(
-        folder=".codex", file="hooks.json", in_project="hooks.json", others=("config.toml",), moved_by="CODEX_HOME"
-    ),
-    "gemini": AgentSettings(folder=".gemini", file="settings.json", in_project="settings.json"),
-}
-_HOOKS = {agent.folder: frozenset(agent.files) for agent in SETTINGS.values()}
-
-# Where an agent was started, as it tells its hooks. It may have gone elsewhere since.
-_STARTED_IN = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+    @staticmethod
+    def projects_started_in() -> list[str]:
+        """The folders in which agents above this program were started, links followed."""
+        named = (os.environ.get(name, "") for name in _STARTED_IN)
+        return [os.path.realpath(folder) for folder in named if os.path.isabs(folder)]
 
 
-def projects_started_in() -> list[str]:
-    """The folders in which agents above this program were started, links followed."""
-    named = (os.environ.get(name, "") for name in _STARTED_IN)
-    return [os.path.realpath(folder) for folder in named if os.path.isabs(folder)]
+AgentSettings.OF.update(
+    {
+        "claude": AgentSettings(
+            folder=".claude", file="settings.json", in_project="settings.local.json", moved_by="CLAUDE_CONFIG_DIR"
+        ),
+        "codex": AgentSettings(
+            folder=".codex", file="hooks.json", in_project="hooks.json", others=("config.toml",), moved_by="CODEX_HOME"
+        ),
+        "gemini": AgentSettings(folder=".gemini", file="settings.json", in_project="settings.json"),
+    }
+)
+_HOOKS = {agent.folder: frozenset(agent.files) for agent in AgentSettings.OF.values()}
 
 
 def _agents_settings(projects: Iterable[str]) -> Iterator[str]:
     """The settings of every agent, the person's own and in these projects, whether they are there or not."""
-    for agent in SETTINGS.values():
+    for agent in AgentSettings.OF.values():
         for folder in (*(f"{project}/{agent.folder}" for project in projects), agent.of_person()):
             # Where a folder of this name is not there, no link is on the way to it, and whoever makes it gives it
             # that name.
@@ -283,14 +289,9 @@ class _Wrapped(msgspec.Struct, frozen=True):
     file: str
 
 
-def gateways_folder() -> Path:
-    """Where a record lies for every file that was wrapped."""
-    return data_folder(sys.platform, os.environ, Path.home()) / "gateways"
-
-
 def _wrapped_files() -> Iterator[str]:
     """The clients' files that were wrapped. A record that says nothing is none: only a person has changed it."""
-    folder = gateways_folder()
+    folder = ProtectedFile.gateways_folder()
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         try:
             yield msgspec.json.decode(record.read_bytes(), type=_Wrapped).file
@@ -310,26 +311,31 @@ class ProtectedFile(msgspec.Struct, frozen=True):
     def why(self) -> str:
         return f"has {self.has}, which are changed by people alone"
 
+    @staticmethod
+    def gateways_folder() -> Path:
+        """Where a record lies for every file that was wrapped."""
+        return data_folder(sys.platform, os.environ, Path.home()) / "gateways"
 
-def first_protected(paths: Iterable[str], folder: Path, policies: Iterable[Path], store: Store) -> ProtectedFile | None:
-    """The first of these paths at which lies, or would lie, what people alone change; None when there is none.
+    @classmethod
+    def first(cls, paths: Iterable[str], folder: Path, policies: Iterable[Path], store: Store) -> ProtectedFile | None:
+        """The first of these paths at which lies, or would lie, what people alone change; None when there is none.
 
-    Relative ones are meant from the folder. The policies are those that were read, the store is the one in use.
-    """
-    known: dict[Place, str] | None = None
-    for path in paths:
-        try:
-            real = os.path.realpath(folder / path)
-        except ValueError:
-            continue  # No file can have such a name.
-        has = _by_name(path) or _by_name(real)
-        if has is None:
-            if known is None:
-                known = {_place(file): has for file, has in _in_use(folder, policies, store)}
-            has = next((known[place] for place in _places(real) if place in known), None)
-        if has is not None:
-            return ProtectedFile(path, has)
-    return None
+        Relative ones are meant from the folder. The policies are those that were read, the store is the one in use.
+        """
+        known: dict[Place, str] | None = None
+        for path in paths:
+            try:
+                real = os.path.realpath(folder / path)
+            except ValueError:
+                continue  # No file can have such a name.
+            has = _by_name(path) or _by_name(real)
+            if has is None:
+                if known is None:
+                    known = {_place(file): has for file, has in _in_use(folder, policies, store)}
+                has = next((known[place] for place in _places(real) if place in known), None)
+            if has is not None:
+                return cls(path, has)
+        return None
 
 
 def _by_name(path: str) -> str | None:
@@ -357,7 +363,7 @@ def _in_use(folder: Path, policies: Iterable[Path], store: Store) -> Iterator[tu
     projects = _projects_of(folder)
     named = [(f"{place}/{FILE}", "rules") for place in own]
     named += [(f"{project}/{name}", has) for project in projects for name, has in _names_of_files().items()]
-    homes = (str(Path.home()), SETTINGS["claude"].of_person())
+    homes = (str(Path.home()), AgentSettings.OF["claude"].of_person())
     named += [(f"{home}/{name}", "servers") for home in homes for name in _CLIENTS]
     yield from (one for one in named if os.path.lexists(one[0]))
     yield from ((file, "hooks") for file in _agents_settings(projects))
@@ -371,7 +377,9 @@ def _projects_of(folder: Path) -> Iterable[str]:
     """The folders whose settings may count for whoever works in this one: itself, all above it, and where an agent was
     started that has gone elsewhere since."""
     real = Path(os.path.realpath(folder))
-    return dict.fromkeys([*(str(place).rstrip("/") for place in (real, *real.parents)), *projects_started_in()])
+    return dict.fromkeys(
+        [*(str(place).rstrip("/") for place in (real, *real.parents)), *AgentSettings.projects_started_in()]
+    )
 
 
 def _place(path: str) -> Place:

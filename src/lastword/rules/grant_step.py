@@ -6,10 +6,10 @@ has no words for a grant that was not offered. What can be offered at all is in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -28,8 +28,7 @@ from lastword.display import visible
 from lastword.editor import folder_of
 from lastword.errors import LastWordError
 from lastword.journal import data_of
-from lastword.rules.policy import folder_for
-from lastword.rules.terms import GrantOffer, bounds_of, limits_words, offer_for, terms_words, why_no_offer
+from lastword.rules.terms import GrantOffer, bounds_of, limits_words, terms_words, why_no_offer
 from lastword.rules.value import EXACT, amount_of
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 # A look back is for the eye. More cards than these are in `lastword calls`.
 MAX_PAST = 500
-# As many as a day of such calls may have. Whoever wants more says so.
-FIRST_CALLS = 10
 MAX_CALLS = 1_000_000
 NOT_COUNTED = "This call is allowed now, and is not counted."
 BEGINS = "It begins with calls that are exactly like this one. Loosen what you want to, one by one."
@@ -52,142 +49,14 @@ FIRST_SCOPE: Scope = "session"
 class GrantChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What a person has chosen so far. Without a choice everything is exactly as on the card."""
 
+    FIRST_CALLS: ClassVar = 10
+    """As many as a day of such calls may have. Whoever wants more says so."""
+
     loosened: dict[str, int] = {}
     """For arguments that are not exact any more: which of the offered bounds, from 1 on."""
     scope: Scope = FIRST_SCOPE
     calls: int | None = FIRST_CALLS
     sums: dict[str, str] = {}
-
-
-class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as it was shown, and the terms that a yes to it means."""
-
-    step: responses.GrantStep
-    terms: GrantTerms | None = None
-    choice: GrantChoice = GrantChoice()
-    answers: str = ""
-    """The digest of the card that it belongs to."""
-
-    def means_the_same(self, other: SeenStep) -> bool:
-        """Whether a yes to either would grant the same from the same card, but for the cards that are settled."""
-        # A sentence has the beginning of a long text: two cards may have the same one, and grant different things.
-        return self.answers == other.answers and self.step.sentence == other.step.sentence
-
-
-def why_no_step(request: ApprovalRequest, me: str) -> str:
-    """Why a card has no second step for this person, in a sentence for every surface; empty where it has one."""
-    return _sentence(_why_not_theirs(request, me) or why_no_offer(request) or "")
-
-
-def _why_not_theirs(request: ApprovalRequest, me: str) -> str:
-    return ANOTHERS if request.principal and request.principal != me else ""
-
-
-async def step_of(
-    request: ApprovalRequest,
-    choice: GrantChoice,
-    folder: Path,
-    waiting: Sequence[ApprovalRequest],
-    journal: Journal,
-    event: str = "",
-) -> SeenStep:
-    """What this choice would grant from a card. `folder`: of the session that asks; an empty one when it is unknown."""
-    offer = _why_not_theirs(request, journal.people.me) or offer_for(request, folder)
-    if isinstance(offer, str):
-        return SeenStep(step=responses.GrantStep(event=event, why_none=_sentence(offer)))
-    if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
-        choice = msgspec.structs.replace(choice, scope=offer.scopes[0])  # What no card offers is nobody's choice.
-    bounds = _bounds(offer, choice)
-    sums = {name: most.strip() for name, most in choice.sums.items() if most.strip()}
-    if unknown := sums.keys() - set(offer.summable):
-        raise LastWordError(f"{one_line(min(unknown), 60)} is no number that can be summed")
-    step = responses.GrantStep(
-        event=event,
-        begins=BEGINS if offer.looser else ONLY_LIKE_THIS,
-        bounds=tuple(_rows(offer, choice)),
-        scopes=tuple((scope, SCOPE_WORDS[scope]) for scope in offer.scopes),
-        scope=choice.scope,
-        calls=choice.calls,
-        sums=tuple(
-            responses.GrantSum(name=name, shown_name=one_line(name, 60), most=sums.get(name, ""))
-            for name in offer.summable
-        ),
-        needs_limit=offer.needs_limit,
-    )
-    try:
-        if choice.calls is not None and choice.calls > MAX_CALLS:
-            raise LastWordError(f"it ends after at most {MAX_CALLS:,} calls", hint="or leave the number out")
-        terms = offer.terms(bounds, choice.scope, calls=choice.calls, sums=sums)
-    except LastWordError as problem:
-        fact = problem.fact.rstrip(".")  # Its names are marked already.
-        return SeenStep(step=msgspec.structs.replace(step, problem=f"{fact[:1].upper()}{fact[1:]}."), choice=choice)
-    settled = settled_by(terms, request, waiting, folder)
-    terms = terms_with(terms, settled)
-    sentence = summary(request, terms)
-    facts = [request.digest, terms.where, terms.scope, terms.until, terms.calls, terms.sums, [*terms.settles], sentence]
-    shown = msgspec.structs.replace(
-        step,
-        digest=values.digest(values.canonical(facts)),
-        sentence=sentence,
-        granted=granted_words(request.tool, terms),
-        settling=_settling(len(settled)),
-        settles=tuple(responses.GrantSettled(id=o.call_id, summary=summary_of(o.shown_arguments)) for o in settled),
-        counting="" if choice.calls is None and not sums else NOT_COUNTED,
-        past=(await covered_before(journal, request, terms, folder, {o.call_id for o in waiting})).words,
-    )
-    return SeenStep(step=shown, terms=terms, choice=choice, answers=request.digest)
-
-
-def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
-    """All that a person would agree to, in one sentence."""
-    until = until_words(terms.scope, terms.until)
-    limits = limits_words(terms.calls, terms.sums)
-    ends = f"ends after {limits}, or when the tool changes" if limits else "ends when the tool changes"
-    return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."
-
-
-def granted_words(tool: str, terms: GrantTerms) -> str:
-    """What is said to whoever gave a grant, once it stands."""
-    what = f"{terms_words(tool, terms.where)}; {until_words(terms.scope, terms.until)}"
-    count = len(terms.settles)
-    others = f" {count} other cards are answered by it." if count > 1 else " Another card is answered by it."
-    return f"Allowed, and not asked again: {what}.{others if count else ''}"
-
-
-def settled_by(
-    terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
-) -> list[ApprovalRequest]:
-    """The other waiting cards of its scope that a grant would answer, as far as its limits go."""
-    if request.carried_out_by:
-        return []  # Each waits in a program of its own, which nobody here can tell.
-    where = bounds_of(terms.where)
-    run = request.call_id.rpartition(".")[0]
-    most = MAX_SETTLED if terms.calls is None else min(MAX_SETTLED, terms.calls)
-    left = {name: Decimal(total) for name, total in terms.sums.items()}
-    found: list[ApprovalRequest] = []
-    for other in waiting:
-        if (
-            len(found) == most
-            or other.call_id == request.call_id
-            or (other.tool, other.tool_digest) != (request.tool, request.tool_digest)
-            or other.session_id != request.session_id
-            or (terms.scope == "run" and not other.call_id.startswith(f"{run}."))
-            # What a rule wants asked stays asked, and a card that came back wants an answer of its own.
-            or why_no_offer(other) is not None
-            or other.problem is not None
-            or not where.covers(other.arguments, folder)
-        ):
-            continue
-        after = {name: EXACT.subtract(total, amount_of(other.arguments.get(name))) for name, total in left.items()}
-        if all(total >= 0 for total in after.values()):
-            left = after
-            found.append(other)
-    return found
-
-
-def terms_with(terms: GrantTerms, listed: Iterable[ApprovalRequest]) -> GrantTerms:
-    """The same terms, which also answer these cards: those that the person was shown."""
-    return msgspec.structs.replace(terms, settles=tuple(other.call_id for other in listed))
 
 
 class GrantPast(msgspec.Struct, frozen=True):
@@ -209,44 +78,180 @@ class GrantPast(msgspec.Struct, frozen=True):
         said = f"Of the last {self.cards} cards of this tool that you answered it would have answered {self.covered}"
         return f"{said}; {self.denied} of them you denied or changed." if self.denied else f"{said}."
 
+    @classmethod
+    async def of(
+        cls, journal: Journal, request: ApprovalRequest, terms: GrantTerms, folder: Path, waiting: Collection[str] = ()
+    ) -> GrantPast:
+        """Of the last cards of this tool, how many a grant would have answered, and what became of those.
 
-async def covered_before(
-    journal: Journal, request: ApprovalRequest, terms: GrantTerms, folder: Path, waiting: Collection[str] = ()
-) -> GrantPast:
-    """Of the last cards of this tool, how many a grant would have answered, and what became of those.
-
-    What waits now is no earlier card: whoever lists it beside the grant says which calls it is of.
-    """
-    where = bounds_of(terms.where)
-    cards = covered = denied = 0
-    for record in reversed(await journal.store.read(kind="asked", last=MAX_PAST)):
-        facts = data_of(record)
-        if not facts or facts["tool"] != request.tool or record.subject in (request.call_id, *waiting):
-            continue
-        if facts.get("principal", "") != request.principal:
-            continue  # What others were asked is their own business, and no grant of this person's would answer it.
-        answer = (await journal.life(record.subject)).answered
-        if answer is None or read_answerer(answer["approver"]).kind != "person":
-            continue  # A rule or a grant stood for them, or nobody was there: no card that anybody saw.
-        cards += 1
-        if where.covers(facts["arguments"], folder):
-            covered += 1
-            is_yes = answer.get("primary_confirmed") and answer.get("arguments") is None
-            denied += not is_yes
-    return GrantPast(cards, covered, denied)
+        What waits now is no earlier card: whoever lists it beside the grant says which calls it is of.
+        """
+        where = bounds_of(terms.where)
+        cards = covered = denied = 0
+        for record in reversed(await journal.store.read(kind="asked", last=MAX_PAST)):
+            facts = data_of(record)
+            if not facts or facts["tool"] != request.tool or record.subject in (request.call_id, *waiting):
+                continue
+            if facts.get("principal", "") != request.principal:
+                continue  # What others were asked is their own business, and no grant of this person's would answer it.
+            answer = (await journal.life(record.subject)).answered
+            if answer is None or read_answerer(answer["approver"]).kind != "person":
+                continue  # A rule or a grant stood for them, or nobody was there: no card that anybody saw.
+            cards += 1
+            if where.covers(facts["arguments"], folder):
+                covered += 1
+                is_yes = answer.get("primary_confirmed") and answer.get("arguments") is None
+                denied += not is_yes
+        return cls(cards, covered, denied)
 
 
-def folder_elsewhere(facts: Mapping[str, Any]) -> Path:
-    """The folder that paths and commands of another program's card are meant from, as it said; a relative one when
-    nobody knows."""
-    return Path(facts.get("folder", ""))
+class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as it was shown, and the terms that a yes to it means."""
+
+    step: responses.GrantStep
+    terms: GrantTerms | None = None
+    choice: GrantChoice = GrantChoice()
+    answers: str = ""
+    """The digest of the card that it belongs to."""
+
+    def means_the_same(self, other: SeenStep) -> bool:
+        """Whether a yes to either would grant the same from the same card, but for the cards that are settled."""
+        # A sentence has the beginning of a long text: two cards may have the same one, and grant different things.
+        return self.answers == other.answers and self.step.sentence == other.step.sentence
+
+    @classmethod
+    async def of(
+        cls,
+        request: ApprovalRequest,
+        choice: GrantChoice,
+        folder: Path,
+        waiting: Sequence[ApprovalRequest],
+        journal: Journal,
+        event: str = "",
+    ) -> SeenStep:
+        """What this choice would grant from a card. `folder`: of the session that asks; an empty one when nobody knows
+        it."""
+        offer = _why_not_theirs(request, journal.people.me) or GrantOffer.of(request, folder)
+        if isinstance(offer, str):
+            return cls(step=responses.GrantStep(event=event, why_none=_sentence(offer)))
+        if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
+            choice = msgspec.structs.replace(choice, scope=offer.scopes[0])  # What no card offers is nobody's choice.
+        bounds = _bounds(offer, choice)
+        sums = {name: most.strip() for name, most in choice.sums.items() if most.strip()}
+        if unknown := sums.keys() - set(offer.summable):
+            raise LastWordError(f"{one_line(min(unknown), 60)} is no number that can be summed")
+        step = responses.GrantStep(
+            event=event,
+            begins=BEGINS if offer.looser else ONLY_LIKE_THIS,
+            bounds=tuple(_rows(offer, choice)),
+            scopes=tuple((scope, SCOPE_WORDS[scope]) for scope in offer.scopes),
+            scope=choice.scope,
+            calls=choice.calls,
+            sums=tuple(
+                responses.GrantSum(name=name, shown_name=one_line(name, 60), most=sums.get(name, ""))
+                for name in offer.summable
+            ),
+            needs_limit=offer.needs_limit,
+        )
+        try:
+            if choice.calls is not None and choice.calls > MAX_CALLS:
+                raise LastWordError(f"it ends after at most {MAX_CALLS:,} calls", hint="or leave the number out")
+            terms = offer.terms(bounds, choice.scope, calls=choice.calls, sums=sums)
+        except LastWordError as problem:
+            fact = problem.fact.rstrip(".")  # Its names are marked already.
+            return cls(step=msgspec.structs.replace(step, problem=f"{fact[:1].upper()}{fact[1:]}."), choice=choice)
+        settled = SeenStep.settled_by(terms, request, waiting, folder)
+        terms = terms_with(terms, settled)
+        sentence = summary(request, terms)
+        facts = [
+            request.digest,
+            terms.where,
+            terms.scope,
+            terms.until,
+            terms.calls,
+            terms.sums,
+            [*terms.settles],
+            sentence,
+        ]
+        shown = msgspec.structs.replace(
+            step,
+            digest=values.digest(values.canonical(facts)),
+            sentence=sentence,
+            granted=SeenStep.granted_words(request.tool, terms),
+            settling=_settling(len(settled)),
+            settles=tuple(responses.GrantSettled(id=o.call_id, summary=summary_of(o.shown_arguments)) for o in settled),
+            counting="" if choice.calls is None and not sums else NOT_COUNTED,
+            past=(await GrantPast.of(journal, request, terms, folder, {o.call_id for o in waiting})).words,
+        )
+        return cls(step=shown, terms=terms, choice=choice, answers=request.digest)
+
+    @staticmethod
+    def why_none(request: ApprovalRequest, me: str) -> str:
+        """Why a card has no second step for this person, in a sentence for every surface; empty where it has one."""
+        return _sentence(_why_not_theirs(request, me) or why_no_offer(request) or "")
+
+    @staticmethod
+    def granted_words(tool: str, terms: GrantTerms) -> str:
+        """What is said to whoever gave a grant, once it stands."""
+        what = f"{terms_words(tool, terms.where)}; {until_words(terms.scope, terms.until)}"
+        count = len(terms.settles)
+        others = f" {count} other cards are answered by it." if count > 1 else " Another card is answered by it."
+        return f"Allowed, and not asked again: {what}.{others if count else ''}"
+
+    @staticmethod
+    def settled_by(
+        terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
+    ) -> list[ApprovalRequest]:
+        """The other waiting cards of its scope that a grant would answer, as far as its limits go."""
+        if request.carried_out_by:
+            return []  # Each waits in a program of its own, which nobody here can tell.
+        where = bounds_of(terms.where)
+        run = request.call_id.rpartition(".")[0]
+        most = MAX_SETTLED if terms.calls is None else min(MAX_SETTLED, terms.calls)
+        left = {name: Decimal(total) for name, total in terms.sums.items()}
+        found: list[ApprovalRequest] = []
+        for other in waiting:
+            if (
+                len(found) == most
+                or other.call_id == request.call_id
+                or (other.tool, other.tool_digest) != (request.tool, request.tool_digest)
+                or other.session_id != request.session_id
+                or (terms.scope == "run" and not other.call_id.startswith(f"{run}."))
+                # What a rule wants asked stays asked, and a card that came back wants an answer of its own.
+                or why_no_offer(other) is not None
+                or other.problem is not None
+                or not where.covers(other.arguments, folder)
+            ):
+                continue
+            after = {name: EXACT.subtract(total, amount_of(other.arguments.get(name))) for name, total in left.items()}
+            if all(total >= 0 for total in after.values()):
+                left = after
+                found.append(other)
+        return found
+
+
+def _why_not_theirs(request: ApprovalRequest, me: str) -> str:
+    return ANOTHERS if request.principal and request.principal != me else ""
+
+
+def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
+    """All that a person would agree to, in one sentence."""
+    until = until_words(terms.scope, terms.until)
+    limits = limits_words(terms.calls, terms.sums)
+    ends = f"ends after {limits}, or when the tool changes" if limits else "ends when the tool changes"
+    return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."
+
+
+def terms_with(terms: GrantTerms, listed: Iterable[ApprovalRequest]) -> GrantTerms:
+    """The same terms, which also answer these cards: those that the person was shown."""
+    return msgspec.structs.replace(terms, settles=tuple(other.call_id for other in listed))
 
 
 def folder_beside(request: ApprovalRequest, registry: ToolRegistry, editor: ScriptEditorProvider | None) -> Path:
     """The folder that paths and commands of a card are meant from, as the door has it; a relative one when nobody knows
     where they lead from."""
     tool, here = registry.find(request.tool), folder_of(editor) or Path.cwd()
-    return here if tool is None else folder_for(tool, lambda: here)
+    return here if tool is None else tool.folder_from(lambda: here)
 
 
 def _sentence(why: str) -> str:

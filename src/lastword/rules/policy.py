@@ -111,6 +111,30 @@ class Policy:
 
         return cls(policy_file.read_rules(text, Path(file), "user"), unaccepted)
 
+    @classmethod
+    def load(cls, places: PolicyPlaces, trust: Trust | None = None) -> Policy | None:
+        """All rules that hold; None when there is no file. A ConfigError says what is wrong: then nothing starts."""
+        trust = config.trusted(os.environ) if trust is None else trust
+        files: list[PolicyFile] = []
+        rules: list[PolicyRule] = []
+        for layer, path in places.layers():
+            text = text_of(path, places.owner if layer == "organisation" else None)
+            if text is None:
+                continue
+            rules += policy_file.read_rules(text, path, layer)
+            files.append(PolicyFile(path, layer, tools.Trust.digest_of(text), trust.covers_file(path, text), text))
+        if not files:
+            return None
+        accepted = {file.path for file in files if file.is_accepted}
+        known = trust.rules()
+
+        def unaccepted(rule: PolicyRule, tool: Tool) -> str | None:
+            if rule.file not in accepted:
+                return NEW_FILE
+            return None if known.get(tools.Trust.rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
+
+        return cls(rules, unaccepted, files)
+
     def only_stricter(self, why: str) -> Policy:
         """The same rules where none of their allows counts, for this reason: they can only ask and deny."""
         return Policy(self.rules, lambda rule, tool: why, self.files)
@@ -149,7 +173,7 @@ class Policy:
             return _SILENT
         # As a call of that tool would have them: what was left out is there by its default.
         arguments = {name: values.decode(default) for name, default in tool.defaults.items()} | given
-        return self._strictest(rules, tool, arguments, folder_for(tool, folder))
+        return self._strictest(rules, tool, arguments, tool.folder_from(folder))
 
     def _of_call(self, tool: Tool, data: bytes, folder: Folder) -> Verdict:
         rules = self._rules_of(tool)
@@ -158,7 +182,7 @@ class Policy:
         last = self._last
         if last is not None and last[0] is tool and last[1] is data:
             return last[2]  # Asked again about the very same bytes: nothing that decides has changed.
-        here = folder_for(tool, folder) if rules.is_volatile else NOWHERE
+        here = tool.folder_from(folder) if rules.is_volatile else NOWHERE
         found = self._strictest(rules, tool, values.decode(data), here)
         if not rules.is_volatile:
             self._last = tool, data, found
@@ -179,6 +203,24 @@ class Policy:
                 limited.append(rule)
         return Verdict("allow", limited[0], others=tuple(limited[1:])) if limited else found
 
+    @staticmethod
+    def why_keyless(program: str) -> str:
+        """Why nobody can turn the key of a program's tools; empty where somebody can."""
+        return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
+
+    @staticmethod
+    def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
+        """Whose yes a call of this tool needs where no rule speaks of it."""
+        if not manifest.require_approval:
+            return NOBODY
+        if preset.auto_approve and manifest.auto_approve is True:
+            return AUTO
+
+        # Two keys, and at least one is missing. The card tells the person which.
+        if manifest.auto_approve is True:
+            return Person(("preset",))
+        return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
+
     def why_unaccepted(self, rule: PolicyRule, tool: Tool) -> str | None:
         """Why an allow does not count for a tool as it is, or None."""
         return self._unaccepted(rule, tool)
@@ -190,7 +232,7 @@ class Policy:
         rules = self._rules_of(tool)
         if rules is None:
             return None
-        here = folder_for(tool, folder) if rules.is_volatile else NOWHERE
+        here = tool.folder_from(folder) if rules.is_volatile else NOWHERE
         best, least = None, 0
         for rule in rules.allow.rules[:most]:
             missed = rule.where.missed(arguments, here) + (rule.why_unfit(tool) is not None)
@@ -213,11 +255,6 @@ class Policy:
             mine.sort(key=lambda rule: (rule.budget is not None, rule.name, str(rule.file), rule.line))
             found = self._by_tool[key] = _ToolRules(mine) if mine else None
             return found
-
-
-def folder_for(tool: Tool, folder: Folder) -> Path:
-    """The folder that paths and commands of a tool's calls are meant from; a relative one when nobody knows it."""
-    return folder() if tool.works_in is None else tool.works_in
 
 
 class _ToolRules:
@@ -251,47 +288,23 @@ class _Group:
         return (rule for rule in self.rules if rule.where.covers(arguments, folder))
 
 
-def load_policy(places: PolicyPlaces, trust: Trust | None = None) -> Policy | None:
-    """All rules that hold; None when there is no file. A ConfigError says what is wrong: then nothing starts."""
-    trust = config.trusted(os.environ) if trust is None else trust
-    files: list[PolicyFile] = []
-    rules: list[PolicyRule] = []
-    for layer, path in places.layers():
-        text = text_of(path, places.owner if layer == "organisation" else None)
-        if text is None:
-            continue
-        rules += policy_file.read_rules(text, path, layer)
-        files.append(PolicyFile(path, layer, tools.Trust.digest_of(text), trust.covers_file(path, text), text))
-    if not files:
-        return None
-    accepted = {file.path for file in files if file.is_accepted}
-    known = trust.rules()
-
-    def unaccepted(rule: PolicyRule, tool: Tool) -> str | None:
-        if rule.file not in accepted:
-            return NEW_FILE
-        return None if known.get(tools.Trust.rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
-
-    return Policy(rules, unaccepted, files)
-
-
 def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder) -> Decision:
     """Say whose yes a call needs. The strictest word wins, whoever said it."""
     if policy is None or not policy.speaks_of(tool):
-        return by_keys(tool.manifest, preset)  # As for nearly every call, and all of them pay for the look.
+        return Policy.by_keys(tool.manifest, preset)  # As for nearly every call, and all of them pay for the look.
     said = policy.verdict(tool, call, folder)
     if said.saying is None and said.rule is None:
-        found = by_keys(tool.manifest, preset)
+        found = Policy.by_keys(tool.manifest, preset)
         return _with_nearest(found, tool, policy, call.arguments, folder) if isinstance(found, Person) else found
     assert said.rule is not None
     if said.saying == "deny":
         return Forbidden(str(said.rule))
     if said.saying == "ask":
         return Person((), f"Asked because the rule {said.rule} says so.", is_ruled=True, why=str(said.rule))
-    found = by_keys(tool.manifest, preset)
+    found = Policy.by_keys(tool.manifest, preset)
     if not isinstance(found, Person):
         return found
-    if why := why_not(tool, said):
+    if why := _why_not(tool, said):
         but = f"the rule {said.rule} would allow it, but {why}"
         turned = f"; {key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
         return Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
@@ -303,37 +316,19 @@ def _by_rule(rule: PolicyRule, others: tuple[Ruled, ...] = ()) -> Ruled:
     return Ruled(str(rule), rule.key, budget.calls, budget.sums, budget.per, others)
 
 
-def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
-    """Whose yes a call of this tool needs where no rule speaks of it."""
-    if not manifest.require_approval:
-        return NOBODY
-    if preset.auto_approve and manifest.auto_approve is True:
-        return AUTO
-
-    # Two keys, and at least one is missing. The card tells the person which.
-    if manifest.auto_approve is True:
-        return Person(("preset",))
-    return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
-
-
-def why_not(tool: Tool, said: Verdict) -> str:
+def _why_not(tool: Tool, said: Verdict) -> str:
     """Why an allow that speaks of a call is not enough; empty when it is."""
     assert said.rule is not None
     if tool.manifest.auto_approve is False:
-        return why_keyless(tool.carried_out_by or "") or NO_KEY
+        return Policy.why_keyless(tool.carried_out_by or "") or NO_KEY
     if tool.manifest.auto_approve == "exact" and not said.rule.where.is_exact:
         return ONLY_EXACT
     return said.but
 
 
-def why_keyless(program: str) -> str:
-    """Why nobody can turn the key of a program's tools; empty where somebody can."""
-    return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
-
-
 def key_of(tool: Tool) -> str:
     """Who turns the key of a tool that keeps a rule from answering, and how; or why nobody can."""
-    if keyless := why_keyless(tool.carried_out_by or ""):
+    if keyless := Policy.why_keyless(tool.carried_out_by or ""):
         return keyless
     turned = "bounds" if tool.manifest.auto_approve == "exact" else "exact"
     lets = f"--standing {turned} lets rules answer{' within bounds' if turned == 'bounds' else ''}"
@@ -361,31 +356,31 @@ class Explanation(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.saying}. {self.why}"
 
-
-def explained(
-    found: Decision, tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder
-) -> Explanation:
-    """What was decided, in words."""
-    match found:
-        case Nobody():
-            return Explanation("allow", "This tool asks nobody")
-        case Auto():
-            return Explanation("allow", f"The preset {visible(preset.name)} and the tool both say so")
-        case Ruled():
-            return Explanation("allow", found.rule, f"The rule {found.rule} allows it.")
-        case Forbidden():
-            return Explanation("deny", found.rule, f"The rule {found.rule} denies it.")
-    if found.is_ruled:
-        return Explanation("ask", found.why, f"The rule {found.why} wants it asked each time.")
-    if found.why:
-        return Explanation("ask", found.why)
-    if policy is None:
-        return Explanation("ask", "There are no rules")
-    nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
-    if nearest is None:
-        return Explanation("ask", f"No rule allows calls of {visible(tool.name)}")
-    words = f"{nearest[0]}: {miss_words(nearest[1])}"
-    return Explanation("ask", f"Nearest: {words}", f"The rule that comes nearest is {words}.")
+    @classmethod
+    def of(
+        cls, found: Decision, tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder
+    ) -> Explanation:
+        """What was decided, in words."""
+        match found:
+            case Nobody():
+                return cls("allow", "This tool asks nobody")
+            case Auto():
+                return cls("allow", f"The preset {visible(preset.name)} and the tool both say so")
+            case Ruled():
+                return cls("allow", found.rule, f"The rule {found.rule} allows it.")
+            case Forbidden():
+                return cls("deny", found.rule, f"The rule {found.rule} denies it.")
+        if found.is_ruled:
+            return cls("ask", found.why, f"The rule {found.why} wants it asked each time.")
+        if found.why:
+            return cls("ask", found.why)
+        if policy is None:
+            return cls("ask", "There are no rules")
+        nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
+        if nearest is None:
+            return cls("ask", f"No rule allows calls of {visible(tool.name)}")
+        words = f"{nearest[0]}: {miss_words(nearest[1])}"
+        return cls("ask", f"Nearest: {words}", f"The rule that comes nearest is {words}.")
 
 
 def miss_words(misses: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lastword.display import visible
 from lastword.errors import did_you_mean
 from lastword.rules.policy import NO_KEY, ONLY_EXACT, key_of
-from lastword.rules.terms import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,14 +57,12 @@ def _notes_of(rule: PolicyRule, tool: Tool) -> Iterator[str]:
         yield f"it says nothing of {', '.join(unspoken)}, so it never matches {tool.name}"
     if summed := rule.why_not_summed(tool):
         yield f"{nothing}: {summed}"
-    if manifest.auto_approve is False:
-        yield f"{nothing}: {NO_KEY}; {key_of(tool)}"
-    elif manifest.auto_approve == "exact" and not rule.where.is_exact:
-        yield f"{nothing}: {ONLY_EXACT}; {key_of(tool)}"
+    if not rule.has_key(tool):
+        yield f"{nothing}: {NO_KEY if manifest.auto_approve is False else ONLY_EXACT}; {key_of(tool)}"
     if tool.address is not None:
         return  # Servers seldom say which of their texts are paths, and of agents it is known.
     for name, bound in rule.where.bounds.items():
-        if bound.names_folder and not is_path(manifest, name):
+        if bound.names_folder and not manifest.is_path(name):
             yield (
                 f"{tool.name} does not say that {visible(name)} is a path; if it is none, every text that begins with "
                 "that folder is let through, whatever follows"

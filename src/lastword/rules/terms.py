@@ -2,7 +2,7 @@
 
 A surface that shows a card (an `ApprovalRequest`) does this:
 
-    offer = offer_for(request, folder)          # a GrantOffer, or words why there is none: show them, offer nothing
+    offer = GrantOffer.of(request, folder)         # a GrantOffer, or words why there is none: show them, offer nothing
     offer.bounds                                # exactly this call: {"to": {"is": "Ada"}, "amount": {"is": 12.5}}
     offer.looser["amount"]                      # what a person may choose instead: ({"min": 0, "max": 12.5},)
     offer.scopes                                # ("run", "session", "until"), with words in SCOPE_WORDS
@@ -11,9 +11,9 @@ A surface that shows a card (an `ApprovalRequest`) does this:
     session.would_settle(request.call_id, terms)                             # the other cards that it would answer
     session.answer(request.call_id, request.allow_with(terms), by)           # the yes and the grant, in one commit
 
-A card of another program is answered with `answer_elsewhere(journal, facts, request.allow_with(terms), by)`. The door
-looks at everything once more; a surface cannot give more than this. One key never grants: the second step is a step.
-What surfaces show of it is in grant_step.py, what was given in grants.py.
+A card of another program is answered with `Grants(journal).answer_elsewhere(facts, request.allow_with(terms), by)`.
+The door looks at everything once more; a surface cannot give more than this. One key never grants: the second step is a
+step. What surfaces show of it is in grant_step.py, what was given in grants.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lastword.consent import SCOPE_WORDS, Answerer, ApprovalRequest, GrantTerms,
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON
 from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.policy import NO_KEY, ONLY_EXACT, why_keyless
+from lastword.rules.policy import NO_KEY, ONLY_EXACT, Policy
 from lastword.rules.reach import literal_pattern, simple_words
 from lastword.rules.rule import Where, is_amount
 from lastword.rules.value import amount_of, amount_words, shown_name
@@ -58,6 +58,25 @@ class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[Scope, ...]
     summable: tuple[str, ...]
     """The arguments whose sum may be limited."""
+
+    @classmethod
+    def of(cls, request: ApprovalRequest, folder: Path) -> GrantOffer | str:
+        """What can be granted from this card, or why nothing can, in words for the person."""
+        if why := why_no_offer(request):
+            return why
+        manifest, arguments = request.manifest, request.arguments
+        bounds: dict[str, dict[str, Any]] = {name: {"is": value} for name, value in arguments.items()}
+        bounds |= {p.name: {"absent": True} for p in manifest.parameters if p.name not in arguments}
+        looser: dict[str, tuple[dict[str, Any], ...]] = {}
+        if manifest.auto_approve != "exact":
+            looser = {name: tuple(_looser(manifest, name, value, folder)) for name, value in arguments.items()}
+        return cls(
+            manifest=manifest,
+            bounds=bounds,
+            looser={name: choices for name, choices in looser.items() if choices},
+            scopes=_scopes(request),
+            summable=tuple(n for n, v in arguments.items() if type(v) in (int, float) and v >= 0),
+        )
 
     @property
     def needs_limit(self) -> bool:
@@ -84,29 +103,10 @@ class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
         return terms
 
 
-def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
-    """What can be granted from this card, or why nothing can, in words for the person."""
-    if why := why_no_offer(request):
-        return why
-    manifest, arguments = request.manifest, request.arguments
-    bounds: dict[str, dict[str, Any]] = {name: {"is": value} for name, value in arguments.items()}
-    bounds |= {p.name: {"absent": True} for p in manifest.parameters if p.name not in arguments}
-    looser: dict[str, tuple[dict[str, Any], ...]] = {}
-    if manifest.auto_approve != "exact":
-        looser = {name: tuple(_looser(manifest, name, value, folder)) for name, value in arguments.items()}
-    return GrantOffer(
-        manifest=manifest,
-        bounds=bounds,
-        looser={name: choices for name, choices in looser.items() if choices},
-        scopes=_scopes(request),
-        summable=tuple(n for n, v in arguments.items() if type(v) in (int, float) and v >= 0),
-    )
-
-
 def why_no_offer(request: ApprovalRequest) -> str | None:
     """Why nothing can be granted from this card, in words for the person; None when something can."""
     if why := why_none(request.manifest):
-        keyless = why_keyless(request.carried_out_by)
+        keyless = Policy.why_keyless(request.carried_out_by)
         return f"{keyless}, so it is asked about each time" if keyless else why
     if request.rule_line and not request.missing:
         # No key is missing, and somebody is asked all the same: that is a rule's word, against which no grant is heard.
@@ -118,7 +118,7 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
     if type(value) in (int, float) and value >= 0:
         yield {"min": 0, "max": value}
     elif isinstance(value, str):
-        if is_path(manifest, name) and (inside := _folder_around(value, folder)) is not None:
+        if manifest.is_path(name) and (inside := _folder_around(value, folder)) is not None:
             yield {"under": inside}
         words = simple_words(value) if name in Manifest.COMMAND_NAMES else None
         if words is not None and len(words) > 1 and (here := _really(folder)) is not None:
@@ -230,7 +230,7 @@ def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str,
             return f"{shown_name(name)} is nested more than {MAX_LEVELS} levels deep, where nobody sees what it says"
         if not bound.is_closed:
             return f"{shown_name(name)} is left open: a text or number that anybody may have written is asked about"
-        if bound.names_folder and not is_path(manifest, name):
+        if bound.names_folder and not manifest.is_path(name):
             # Words with a slash in them lie inside of a folder, too, whatever else they say.
             return f"{shown_name(name)} is not said to be a path, and a folder bounds nothing else"
     for parameter in manifest.parameters:
@@ -280,16 +280,6 @@ def _sum_of(written: str) -> Decimal:
         return Decimal("NaN")
 
 
-def is_path(manifest: Manifest, name: str) -> bool:
-    """Whether a tool says that an argument is a path, or a list of them."""
-    for parameter in manifest.parameters:
-        if parameter.name == name:
-            schema = parameter.schema or {}
-            items = schema.get("items")
-            return "path" in (schema.get("format"), items.get("format") if isinstance(items, dict) else None)
-    return False
-
-
 def meant_from_folder(manifest: Manifest, given: Mapping[str, Any]) -> str | None:
     """Which argument means something else in a session of another folder: a path that leads on from there, or a command
     line, which runs what is there. Where the folder is an argument, too, a command is bounded by it."""
@@ -297,7 +287,7 @@ def meant_from_folder(manifest: Manifest, given: Mapping[str, Any]) -> str | Non
         value = given.get(parameter.name)
         if parameter.names_path and _has_text(value, lambda text: not text.startswith("/")):
             return parameter.name
-    if given.get("cwd") is None or not is_path(manifest, "cwd"):
+    if given.get("cwd") is None or not manifest.is_path("cwd"):
         # Also one that a tool takes without having said so.
         return next((name for name in given if name in Manifest.COMMAND_NAMES and _has_text(given[name], bool)), None)
     return None

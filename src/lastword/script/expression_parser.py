@@ -91,18 +91,18 @@ class Joined(msgspec.Struct, gc=False):
     level: int
     outer: Sign | Joined | None
     """What waits for this one."""
-    more: tuple[Any, ...] | list[Any] = ()
+    more: list[Any] | None = None
     """Behind the first operator, by threes: an operand, the operator behind it, and the operator's token."""
 
     def go_on(self, operand: Expression, operator: str, at: int) -> None:
         """Another operator of this level follows."""
-        if not self.more:
+        if self.more is None:
             self.more = []
-        self.more += operand, operator, at
+        self.more += (operand, operator, at)
 
     def fold(self, operand: Expression) -> Expression:
         first, more = self.first, self.more
-        if not more:
+        if more is None:
             return Chain(first.at, (first, operand), (self.operator,), (self.at,))
         operators, ats = (self.operator, *more[1::3]), (self.at, *more[2::3])
         return Chain(first.at, (first, *more[::3], operand), operators, ats)
@@ -198,7 +198,7 @@ class ExpressionParser:
             elif first in _OPENING and token not in _VALUES:
                 opened = self.open(at, around, waiting, wanted if at == start else "")
                 i = self.i
-                if type(opened) is Bracket:
+                if isinstance(opened, Bracket):
                     around, waiting, keys = opened, None, opened.keys
                     continue
                 operand = opened
@@ -219,7 +219,7 @@ class ExpressionParser:
                 if level == ACCESS_LEVEL or way is not None:
                     into = self.go_into(i, operand, way, around, waiting)
                     i, way = self.i, None
-                    if type(into) is Bracket:
+                    if isinstance(into, Bracket):
                         around, waiting = into, None
                         break
                     operand = into

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 from lastword.card import answer_of, one_line, question_view, views, visible
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, LastWordError
-from lastword.rules import GrantChoice, SeenStep, folder_beside, step_of, why_no_step
+from lastword.rules import GrantChoice, SeenStep, folder_beside
 from lastword.terminal.card_dialogue import CardDialogue, PlainCardDialogue, card_dialogue
 from lastword.terminal.question_dialogue import (
     PlainQuestionDialogue,
@@ -71,7 +71,7 @@ class TerminalApprover:
 
         async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
             folder = folder_beside(request, session.registry, session.editor)
-            return await step_of(request, choice, folder, session.pending(), session.journal)
+            return await SeenStep.of(request, choice, folder, session.pending(), session.journal)
 
         self.offer_steps(look, session.journal.people.me)
         self._session_ends = ENDS_HERE
@@ -171,7 +171,7 @@ class OwnSteps:
     """Of a card that is answered in this program."""
 
     def __init__(self, request: ApprovalRequest, look: Look, session_ends: str = "", me: str = "") -> None:
-        self.why_none = why_no_step(request, me)
+        self.why_none = SeenStep.why_none(request, me)
         self.session_ends = session_ends
         self._request = request
         self._look = look

@@ -25,7 +25,7 @@ from lastword.call import Answered, Asked, Event, Finished, QuestionAnswered, Qu
 from lastword.display import displayable, visible
 from lastword.lazily import load_later
 from lastword.log import trouble
-from lastword.rules import call_words, granted_words
+from lastword.rules import SeenStep, call_words
 from lastword.terminal.tty import fit, is_dumb, is_interactive, no_echo, size_of
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class _Watcher:
                 self.progress.hold()
             case Answered(call_id, action):
                 if action.grant is not None:
-                    self.progress.say(granted_words(self._asked.get(call_id, ""), action.grant))
+                    self.progress.say(SeenStep.granted_words(self._asked.get(call_id, ""), action.grant))
                 self._answered(call_id)
             case QuestionAnswered(call_id):
                 self._answered(call_id)

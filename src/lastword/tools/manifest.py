@@ -109,6 +109,15 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=T
         """The arguments that no surface shows and no journal keeps."""
         return frozenset(p.name for p in self.parameters if p.secret)
 
+    def is_path(self, name: str) -> bool:
+        """Whether the tool says that an argument is a path, or a list of them."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                schema = parameter.schema or {}
+                items = schema.get("items")
+                return "path" in (schema.get("format"), items.get("format") if isinstance(items, dict) else None)
+        return False
+
     def arguments_schema(self) -> dict[str, Any]:
         """A JSON Schema for the whole argument object: as it was given, or made of the parameters."""
         if self.arguments is not None:

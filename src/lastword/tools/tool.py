@@ -147,6 +147,11 @@ class Tool:
             manifest, "function", function, request=request, needs_approval=rule, inline=inline, converters=converters
         )
 
+    def folder_from(self, folder: Callable[[], Path]) -> Path:
+        """The folder that paths and commands of its calls are meant from, given the session's; a relative one when
+        nobody knows it."""
+        return folder() if self.works_in is None else self.works_in
+
     def _own_code(self) -> bytes:
         """What the digest covers of a tool that is made of functions."""
         functions = [f for f in (self.execute, self.request, self.needs_approval) if f is not None]

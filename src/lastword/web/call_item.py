@@ -28,7 +28,7 @@ from lastword.consent import (
 )
 from lastword.display import color_name, glyph
 from lastword.journal import content_of, data_of
-from lastword.rules import why_no_step
+from lastword.rules import SeenStep
 
 if TYPE_CHECKING:
     from lastword.store import Record
@@ -71,7 +71,9 @@ class CallItemBuilder:
             tool=request.tool,
             **self._origin(request.origin),
             arguments=Face.rows(request.shown_arguments),
-            card=card_of(request, why_no_step(request, request.principal if me is None else me)) if still else None,
+            card=card_of(request, SeenStep.why_none(request, request.principal if me is None else me))
+            if still
+            else None,
             status="waiting" if still else "left",
             times_asked=item.times_asked + 1,
             asked_at=item.asked_at or at,

@@ -19,16 +19,7 @@ from starlette.routing import Route
 from lastword.card import Draft, SecondAct, answer_of, one_line, read_value, responses, visible
 from lastword.consent import Scope
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
-from lastword.rules import (
-    FIRST_CALLS,
-    GrantChoice,
-    SeenStep,
-    folder_beside,
-    listed_grants,
-    revoke,
-    step_of,
-    why_no_step,
-)
+from lastword.rules import GrantChoice, Grants, SeenStep, folder_beside
 from lastword.server import Refusal
 from lastword.web.endpoints import Endpoints, PageBody, refusal_for
 
@@ -107,7 +98,7 @@ class GrantChoiceBody(PageBody, frozen=True):
     loosened: dict[str, int] = msgspec.field(default_factory=dict)
     """Which of the offered bounds, by argument: 0 is exactly what the card says."""
     scope: Scope = "session"
-    calls: int | None = FIRST_CALLS
+    calls: int | None = GrantChoice.FIRST_CALLS
     sums: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -225,7 +216,7 @@ class CardRoutes:
         call_id, digest = _named(request)
         asked = self._request(call_id, digest)
         self._checks.fetched(visitor.name, digest)
-        why_no_grant = why_no_step(asked, self._journal.people.me)
+        why_no_grant = SeenStep.why_none(asked, self._journal.people.me)
         # Unmarked, with secrets as digests, and with the tool's manifest: such a window draws the card itself.
         return responses.CardQuestion(asked.facts(), msgspec.to_builtins(asked.manifest), why_no_grant)
 
@@ -331,7 +322,7 @@ class CardRoutes:
     async def _step(self, request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
         cards = self._of(request.call_id)
         folder, waiting = cards.beside(request)
-        seen = await step_of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
+        seen = await SeenStep.of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
         if not cards.is_own and seen.step.scope == "session":
             return replace(seen, step=replace(seen.step, ends=ENDS_THERE))
         return seen
@@ -345,7 +336,7 @@ class CardRoutes:
                 used=f"{one.whose[:1].upper()}{one.whose[1:]}, {one.left}",
                 over=one.over or "",
             )
-            for one in await listed_grants(self._journal, self._view.session.id)
+            for one in await Grants(self._journal).listed(self._view.session.id)
         ]
         policy = self._view.session.policy
         return responses.GrantsFound(grants=tuple(entries), files=() if policy is None else _files(policy))
@@ -367,7 +358,7 @@ class CardRoutes:
 
     async def _revoke(self, body: RevokeBody, visitor: Visitor) -> None:
         """Take a grant back. What it has started goes on; nothing more starts by it."""
-        if not await revoke(self._journal, body.id, visitor.by):
+        if not await Grants(self._journal).revoke(body.id, visitor.by):
             raise LastWordError("this grant had ended already")
 
 

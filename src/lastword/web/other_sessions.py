@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -18,13 +19,12 @@ from lastword.card import called, entry_of, shortened, views
 from lastword.consent import ApprovalRequest
 from lastword.errors import SessionError, Tampered
 from lastword.journal import StandingQuestion, answer_from_elsewhere, data_of, standing_questions
-from lastword.rules import answer_elsewhere, folder_elsewhere
+from lastword.rules import Grants
 from lastword.server import Refusal
 from lastword.web.call_item import CallItemBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
-    from pathlib import Path
 
     from lastword.consent import Answerer, UserAction
     from lastword.store import Record
@@ -231,7 +231,7 @@ class OtherSessions:
         if facts is None:
             return False
         try:
-            first = await answer_elsewhere(self._journal, facts, action, by)
+            first = await Grants(self._journal).answer_elsewhere(facts, action, by)
         except SessionError as problem:
             code = "edit_refused" if action.grant is None else "not_granted"
             raise Refusal(400, code, problem.fact, hint=problem.hint) from None
@@ -249,7 +249,7 @@ class OtherSessions:
         return first
 
     def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
-        folder = folder_elsewhere(self._shown.get(request.call_id, {}))
+        folder = Path(self._shown.get(request.call_id, {}).get("folder", ""))  # As it said; nobody knows an empty one.
         return folder, [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
 
 
