@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from os import urandom
 from time import time
 from typing import Any
 
@@ -49,7 +49,7 @@ decode = msgspec.json.Decoder().decode
 
 def canonical(value: object) -> bytes:
     """The one byte string that stands for this value, whatever the order of its keys: VAL-1."""
-    return _encoded(reduce(value)[0], _encode_sorted)
+    return encode(reduce(value)[0], _encode_sorted)
 
 
 def written(value: object) -> bytes:
@@ -88,12 +88,8 @@ def reduce(value: object) -> tuple[Any, bytes]:
     return fresh, encode(fresh)
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, encode: Callable[[Any], bytes] = _encode) -> bytes:
     """The bytes of what `plain` gave, in its order."""
-    return _encoded(value, _encode)
-
-
-def _encoded(value: Any, encode: Callable[[Any], bytes]) -> bytes:
     try:
         return encode(value)
     except UnicodeEncodeError as problem:
@@ -114,6 +110,11 @@ def digest(data: bytes) -> str:
 
 # Sixteenths of a second in four bytes: they come round again after eight years, which harms nobody.
 _TICKS = 16
+# The system's random bytes are fetched so many at a time: to ask for each name alone is most of what a name costs.
+_PAGE = 4096
+_random: dict[int, list[bytes]] = {}
+if hasattr(os, "register_at_fork"):  # A forked child must not hand out the names that its parent will.
+    os.register_at_fork(after_in_child=_random.clear)
 
 
 def new_id(size: int = 9) -> str:
@@ -123,7 +124,13 @@ def new_id(size: int = 9) -> str:
     written down often is looked up often: names that come one after the other lie side by side in an index, and a
     transaction of a hundred calls touches a few pages of it instead of some hundred.
     """
-    return ((int(time() * _TICKS) & 0xFFFFFFFF).to_bytes(4, "big") + urandom(size - 4)).hex()
+    try:
+        rest = _random[size].pop()  # One step, so threads need no lock for it.
+    except (KeyError, IndexError):
+        page, count = os.urandom(_PAGE), size - 4
+        _random[size] = cut = [page[start : start + count] for start in range(0, _PAGE - count + 1, count)]
+        rest = cut.pop()
+    return ((int(time() * _TICKS) & 0xFFFFFFFF).to_bytes(4, "big") + rest).hex()
 
 
 def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> Any:

@@ -103,7 +103,7 @@ class Racer:
 
         other = lastword.Session(self.registry, id="s", approver=keep, journal=lastword.Journal())
         await other.call("pay", call_id=call_id)
-        sealed = lastword.consent.approval.seal(request, ALLOWED, person("somebody"), time.time())
+        sealed = ALLOWED.sealed(request, person("somebody"), time.time())
         tool = self.registry.lookup("pay")
         assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person", LiveCall())
         await dead.close()

@@ -139,6 +139,7 @@ class ApprovalRound:
             if not decider.is_ruled and tool.manifest.auto_approve is not False:
                 decider = await self._authority.instead_of(decider, tool, call)
             live.put_to = decider if isinstance(decider, Person) else live.put_to
+        if decider is not question.decider:
             question = msgspec.structs.replace(question, decider=decider)
         request = await self._draw(question)
         if isinstance(request, Undrawable):
@@ -287,8 +288,7 @@ class ApprovalRound:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
         question, given = consent.question, consent.action.arguments
         tool, call = question.tool, question.call
-        if given is None:
-            return consent
+        assert given is not None
         if void := await self._why_void(consent):
             # An edit cannot make up for an answer that belongs to another request, or that came too late.
             raise consent.ask_again(void)

@@ -12,6 +12,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -281,11 +282,12 @@ class Desk:
 
 async def _said(handler: Callable[[Any], Any], asked: Any) -> Any:
     """What whoever is asked says. A plain function may wait for a key, and the loop belongs to everybody."""
-    ask = partial(handler, asked)
     # An object may have a `__call__` that is async.
-    is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
-    said = ask() if is_async else await THREADS.result_of(ask)
-    return await said if inspect.isawaitable(said) else said
+    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
+        said = handler(asked)
+    else:
+        said = await THREADS.result_of(partial(handler, asked))
+    return await said if type(said) is CoroutineType or inspect.isawaitable(said) else said
 
 
 def _failed(problem: BaseException) -> str:

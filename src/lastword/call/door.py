@@ -187,12 +187,14 @@ class Door:
             raise
         finally:
             del self.setting.live[call.id]
+            live.phase = Phase.ENDING  # Also where it is not known whether its start was written.
 
     async def _run_with_consent(self, question: Question) -> Outcome:
         """Ask whoever decides until their yes holds, and then run what they saw."""
         live = question.live
         again: AskAgain | None = None
-        question = await self._unless_waived(question)
+        if question.tool.needs_approval is not None:
+            question = await self._unless_waived(question)
         for _ in range(self.setting.limits.times_asked):
             try:
                 if again is not None:
@@ -200,7 +202,8 @@ class Door:
                 consent = await self._round.ask(question)  # asked is durable before anybody sees it, the answer is once
                 if not consent.action.agrees:
                     return await self._finish(await self._declined(consent), live)
-                consent = await self._round.edited(consent)  # the person is the author of what they changed
+                if consent.action.arguments is not None:
+                    consent = await self._round.edited(consent)  # the person is the author of what they changed
                 await self._round.spend(consent)  # of another request, late, or for what has changed: asked again
             except CallEnds as end:  # nobody to ask, nobody answered, no card to show; or somebody was faster
                 return end.outcome if end.is_told else await self._finish(end.outcome, live)
@@ -281,6 +284,7 @@ class Door:
             return await self._run_started(call, live, attempt.run(pressed))
         finally:
             del self.setting.live[call.id]
+            live.phase = Phase.ENDING
 
     async def _run_started(self, call: Call, live: LiveCall, running: Outcome | Awaitable[Outcome]) -> Outcome:
         """See what the journal has as started through to its end.

@@ -113,33 +113,34 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
             # The button was promised, and a button that is not there could be missed.
             previews = (Preview("", None, None, NO_PREVIEW),)
     manifest = tool.manifest
-    build = partial(
-        ApprovalRequest,
-        call_id=call.id,
-        tool=tool.name,
-        manifest=manifest,
-        tool_digest=tool.digest,
-        session_id=setting.session_id,
-        argument_bytes=call.arguments,
-        title=said.title or manifest.display_name,
-        message=said.message or manifest.description,
-        primary_button_label=said.primary_button_label or ALLOW,
-        secondary_button_label=said.secondary_button_label or CANCEL,
-        preview_label=(said.preview_label or PREVIEW) if previews else None,
-        preview=previews,
-        reads=reads,
-        looked_at=looked_at,
-        origin=call.origin,
-        principal=setting.principal,
-        carried_out_by=tool.carried_out_by or "",
+    shown = {
+        "call_id": call.id,
+        "tool": tool.name,
+        "manifest": manifest,
+        "tool_digest": tool.digest,
+        "session_id": setting.session_id,
+        "argument_bytes": call.arguments,
+        "title": said.title or manifest.display_name,
+        "message": said.message or manifest.description,
+        "primary_button_label": said.primary_button_label or ALLOW,
+        "secondary_button_label": said.secondary_button_label or CANCEL,
+        "preview_label": (said.preview_label or PREVIEW) if previews else None,
+        "preview": previews,
+        "reads": reads,
+        "looked_at": looked_at,
+        "origin": call.origin,
+        "principal": setting.principal,
+        "carried_out_by": tool.carried_out_by or "",
         **facts,
-    )
-    return await THREADS.result_of(partial(_large, build)) if is_large(call.arguments, previews) else build()
+    }
+    if is_large(call.arguments, previews):
+        return await THREADS.result_of(partial(_large, shown))
+    return ApprovalRequest(**shown)
 
 
-def _large(build: Callable[[], ApprovalRequest]) -> ApprovalRequest:
+def _large(shown: dict[str, Any]) -> ApprovalRequest:
     """A request of megabytes, whose digest and whose rows take moments that others on the loop have use for."""
-    request = build()
+    request = ApprovalRequest(**shown)
     Face.keep_rows(request)
     return request
 

@@ -214,7 +214,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return facts
 
     def _left_out(self) -> tuple[str, ...]:
-        if self.manifest.auto_approve is False or all(p.required for p in self.manifest.parameters):
+        if all(p.required for p in self.manifest.parameters):
             return ()
         given = self.arguments
         return tuple(p.name for p in self.manifest.parameters if p.name not in given)
@@ -243,7 +243,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.principal,
             self.rule_line,
             manifest.auto_approve,
-            self._left_out(),
+            () if manifest.auto_approve is False else self._left_out(),
             self.carried_out_by,
             asking.path_schemas,
             asking.folder,

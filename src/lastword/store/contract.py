@@ -108,7 +108,8 @@ class Store(ABC):
         """
         assert entry.once is None, "an entry that claims a key is committed, not appended"
         assert not entry.irrevocable, "what cannot be taken back is committed, not appended"
-        refuse_if_watched(WRITE)
+        if read_only_guard.get() is not None:
+            refuse_if_watched(WRITE)
         _check(entry)
         self._append(entry)
 
@@ -124,7 +125,8 @@ class Store(ABC):
         commit that is cancelled while it waits may still happen. What no driver can hold is refused at once.
         """
         if entries:
-            refuse_if_watched(WRITE)
+            if read_only_guard.get() is not None:
+                refuse_if_watched(WRITE)
             for entry in entries:
                 _check(entry)
             if len(entries) > 1:

@@ -79,9 +79,10 @@ class MemoryStore(Store):
                 if entry.once is not None:
                     self._keys[entry.once] = -1  # Taken; where it stands is known once it is chained.
                     self._claimed = True
+                if entry.contents:
+                    self._holding = True
                 self._kinds.add(entry.kind)
             self._accepted.extend(entries)
-            self._holding = any(entry.contents for entry in entries)
             if self._holding or self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
                 self._chain()
         return True
