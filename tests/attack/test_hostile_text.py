@@ -143,11 +143,11 @@ def test_texts_that_differ_in_what_is_unseen_look_different(left: str, right: st
 
 @requirement("TOOL-44")
 @pytest.mark.parametrize("char", ["a", "я", "\u202e", "\u0301", " ", "\n", "е", "‹"])
-def test_a_megabyte_is_drawn_in_bounded_time(char: str):
+def test_a_flood_is_drawn_in_bounded_time(char: str):
     """A flood must not hang whoever draws the card."""
     began = time.process_time()
-    visible(char * 1_000_000)
-    assert time.process_time() - began < 10
+    visible(char * 200_000)
+    assert time.process_time() - began < 2
 
 
 @requirement("TOOL-44")

@@ -51,11 +51,11 @@ class Opened:
         return str(json.loads(made.stdout)["token"])
 
 
-@pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    with ScriptedModel(lambda body: "I keep it to myself.") as model:
-        monkeypatch.setenv("LASTWORD_UPSTREAM", model.url)
-        opened = Opened(tmp_path, model)
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    with ScriptedModel(lambda body: "I keep it to myself.") as model, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LASTWORD_UPSTREAM", model.url)
+        opened = Opened(tmp_path_factory.mktemp("up"), model)
         try:
             yield opened
         finally:

@@ -37,38 +37,29 @@ class Cards:
 
 
 @requirement("API-61")
-async def test_a_model_that_can_be_held_to_a_form_is_and_the_answer_says_so(stage: MakeStage):
-    """The satellite has the tools, the server knows the model: together they can keep it from mistakes."""
-    house = await stage(["Hello."], owned_by="llamacpp")
-    await house.satellite().say("hi")
-    sent = house.model.requests[0]
-    assert "root ::=" in sent["grammar"]
-    assert '\\"lookup_weather\\"' in sent["grammar"]
-    assert sent["temperature"] == TEMPERATURE
-    assert "constrain" not in sent
-
-
-@requirement("API-61")
 @pytest.mark.parametrize(
-    ("owner", "field"), [("vllm", "structured_outputs"), ("llamacpp", "grammar"), ("somebody", None)]
+    ("owner", "options", "field"),
+    [
+        ("vllm", {}, "structured_outputs"),
+        ("llamacpp", {}, "grammar"),
+        ("somebody", {}, None),
+        ("llamacpp", {"constrain": "never"}, None),  # Some models are worse when held; the person has the last word.
+    ],
 )
-async def test_each_server_gets_the_form_in_its_own_words_or_not_at_all(
-    stage: MakeStage, owner: str, field: str | None
+async def test_a_model_is_held_to_a_form_in_its_servers_own_words_or_not_at_all(
+    stage: MakeStage, owner: str, options: dict[str, Any], field: str | None
 ):
-    """A field that a server does not know makes it refuse the whole question."""
+    """The satellite has the tools, the server knows the model: together they can keep it from mistakes. A field that a
+    server does not know makes it refuse the whole question."""
     house = await stage(["Hello."], owned_by=owner)
-    await house.satellite().say("hi")
+    await house.satellite(**options).say("hi")
     sent = house.model.requests[0]
     assert {"grammar", "structured_outputs"} & set(sent) == ({field} if field else set())
-    assert ("temperature" in sent) is (field is not None)
-
-
-@requirement("API-61")
-async def test_a_preset_that_never_constrains_leaves_the_model_free(stage: MakeStage):
-    """Some models are worse when held; the person has the last word on that, too."""
-    house = await stage(["Hello."], owned_by="llamacpp")
-    await house.satellite(constrain="never").say("hi")
-    assert "grammar" not in house.model.requests[0]
+    assert sent.get("temperature") == (TEMPERATURE if field else None)
+    assert "constrain" not in sent
+    if field == "grammar":
+        assert "root ::=" in sent["grammar"]
+        assert '\\"lookup_weather\\"' in sent["grammar"]
 
 
 @requirement("API-61")
@@ -110,21 +101,22 @@ async def test_a_model_known_to_reason_needs_no_word_from_the_operator(stage: Ma
 
 @requirement("API-62")
 @pytest.mark.parametrize(
-    "text", ["<think>Hm.</think>Hello.", "I <think>so</think>.", "<thinking>", "<thi", "<think> never ends"]
+    ("text", "is_reasoning"),
+    [
+        *[(text, True) for text in ("I <think>so</think>.", "<thinking>", "<thi")],
+        *[
+            (text, False)
+            for text in ("<think>Hm.</think>Hello.", "I <think>so</think>.", "<thinking>", "<thi", "<think> never ends")
+        ],
+    ],
 )
-async def test_to_all_other_models_the_marks_are_words(stage: MakeStage, text: str):
+async def test_only_a_leading_block_of_a_model_that_reasons_is_a_thought(
+    stage: MakeStage, text: str, is_reasoning: bool
+):
     """Somebody may talk about such marks. Nothing of what a model says may vanish by mistake."""
-    house = await stage([text])
+    house = await stage([text], is_reasoning=is_reasoning)
     assert (await house.satellite().say("hi")).text == text
     assert not [heard for heard in house.heard if isinstance(heard, Thought)]
-
-
-@requirement("API-62")
-@pytest.mark.parametrize("text", ["I <think>so</think>.", "<thinking>", "<thi"])
-async def test_only_a_leading_block_is_a_thought(stage: MakeStage, text: str):
-    """Also for a model that reasons: later marks are part of its answer."""
-    house = await stage([text], is_reasoning=True)
-    assert (await house.satellite().say("hi")).text == text
 
 
 @requirement("API-62")
@@ -171,27 +163,41 @@ async def test_a_repaired_mistake_leaves_what_the_model_is_shown_and_stays_in_th
     assert kept.count(wrong) == 2
 
 
+BOB, ANN = request("send", to="Bob"), request("send", to="Ann")
+PORTO = request("lookup_weather", city="Porto")
+SCRIPT = 'CALL send { to: "Bob" }'
+SETTLED, JUST_DENIED = "That settles it", "has just denied exactly this"
+
+
 @requirement("API-63")
-async def test_what_a_person_denied_is_not_put_to_them_again_in_the_same_turn(stage: MakeStage):
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ([BOB, BOB], SETTLED),
+        ([BOB, PORTO, BOB], SETTLED),  # Another request in between does not make the same question new.
+        ([BOB, request("send", amount=1, to="Bob")], SETTLED),  # A default that is written out shows the same card.
+        ([request("send", to="Bob", amount=2), request("send", amount=2, to="Bob")], SETTLED),
+        ([SCRIPT, f"{SCRIPT}\n"], SETTLED),
+        # A script can be written in a thousand ways, and the person would be asked the same thing each time.
+        ([SCRIPT, f"// please\n{SCRIPT}"], JUST_DENIED),
+        ([SCRIPT, 'CALL send { to: "Bob", amount: 1 }'], JUST_DENIED),
+        ([SCRIPT, f"LET r = TRY {SCRIPT}\nPRINT(r.message)"], JUST_DENIED),
+        ([SCRIPT, 'LET who = "Bob"\nCALL send { to: who }'], JUST_DENIED),
+    ],
+)
+async def test_what_a_person_denied_is_not_put_to_them_again_in_the_same_turn(
+    stage: MakeStage, asked: list[str], told: str
+):
     """A model that asks until it gets a yes would wear the person out. Their no is the outcome, again."""
-    ask = request("send", to="Bob")
-    house = await stage([ask, ask, "I did not send it."])
+    house = await stage([*asked, "I did not send it."])
     cards = Cards(NO)
-    ended = await house.satellite(cards).say("send")
+    ended = await house.satellite(cards, protocol="script" if asked[0] == SCRIPT else "json").say("send")
     assert ended.text == "I did not send it."
     assert len(cards.seen) == 1
-    assert house.did == []
-    assert house.sent(2)[-1]["content"].count("denied") == house.sent(1)[-1]["content"].count("denied") > 0
-
-
-@requirement("API-63")
-async def test_what_was_denied_is_not_put_to_the_person_again_after_something_else_either(stage: MakeStage):
-    """Another request in between does not make the same question new."""
-    ask, other = request("send", to="Bob"), request("lookup_weather", city="Porto")
-    house = await stage([ask, other, ask, "I did not send it."])
-    cards = Cards(NO)
-    assert (await house.satellite(cards).say("send")).text == "I did not send it."
-    assert len(cards.seen) == 1
+    assert ("send", "Bob", 1) not in house.did
+    first, last = house.sent(1)[-1]["content"], house.sent()[-1]["content"]
+    assert told in last
+    assert told == JUST_DENIED or first == last, "the same result once more"
 
 
 @pytest.mark.parametrize(("reply", "words"), [("", NO_WORD), (["\n", " "], NO_WORD), ("Done.", "")])
@@ -230,65 +236,23 @@ async def test_what_was_denied_stays_denied_when_the_process_dies_in_the_same_tu
 
 
 @requirement("API-63")
-async def test_a_script_of_which_a_call_was_denied_is_not_run_again_for_the_same_message(stage: MakeStage):
-    """A model that writes scripts asks until it gets a yes as well. It hears again what became of the first."""
-    script = 'CALL send { to: "Bob" }'
-    house = await stage([script, f"{script}\n", "I did not send it."])
-    cards = Cards(NO)
-    ended = await house.satellite(cards, protocol="script").say("send")
-    assert ended.text == "I did not send it."
-    assert len(cards.seen) == 1
-    results = [house.sent(turn)[-1]["content"] for turn in (1, 2)]
-    assert "That settles it" in results[0]
-    assert results[0] == results[1]
-
-
-@requirement("API-63")
-async def test_a_default_that_is_written_out_does_not_make_a_denied_request_new(stage: MakeStage):
-    """What the person would see is the same card. A text that a tool brought may have told the model to try this."""
-    house = await stage([request("send", to="Bob"), request("send", amount=1, to="Bob"), "I did not send it."])
-    cards = Cards(NO)
-    assert (await house.satellite(cards).say("send")).text == "I did not send it."
-    assert len(cards.seen) == 1
-
-
-@requirement("API-63")
 @pytest.mark.parametrize(
-    "again",
+    ("answer", "turns"),
     [
-        '// please\nCALL send { to: "Bob" }',
-        'CALL send { to: "Bob", amount: 1 }',
-        'LET r = TRY CALL send { to: "Bob" }\nPRINT(r.message)',
-        'LET who = "Bob"\nCALL send { to: who }',
+        (NO, [[SCRIPT, 'CALL send { to: "Ann" }', "Neither."]]),  # The no was to one call.
+        (YES, [[SCRIPT, SCRIPT, "Sent twice."]]),  # Only a no is final.
+        (NO, [[BOB, "Not sent."], [BOB, "Not sent."]]),  # They have said something since; they may want it now.
     ],
 )
-async def test_another_script_does_not_put_a_denied_call_to_the_person_again(stage: MakeStage, again: str):
-    """A script can be written in a thousand ways, and the person would be asked the same thing each time."""
-    house = await stage(['CALL send { to: "Bob" }', again, "I did not send it."])
-    cards = Cards(NO)
-    ended = await house.satellite(cards, protocol="script").say("send")
-    assert ended.text == "I did not send it."
-    assert len(cards.seen) == 1
-    assert house.did == []
-    assert "has just denied exactly this" in house.sent(2)[-1]["content"]
-
-
-@requirement("API-63")
-async def test_after_a_denial_another_script_may_ask_for_something_else(stage: MakeStage):
-    """The no was to one call. Whatever differs from it is a question of its own."""
-    house = await stage(['CALL send { to: "Bob" }', 'CALL send { to: "Ann" }', "Neither."])
-    cards = Cards(NO)
-    await house.satellite(cards, protocol="script").say("send")
-    assert len(cards.seen) == 2
-
-
-@requirement("API-63")
-async def test_a_script_that_was_carried_out_may_be_run_again(stage: MakeStage):
-    """Only a no is final. What was allowed is asked again, and the person decides."""
-    script = 'CALL send { to: "Bob" }'
-    house = await stage([script, script, "Sent twice."])
-    cards = Cards(YES)
-    await house.satellite(cards, protocol="script").say("send twice")
+async def test_whatever_is_not_what_was_just_denied_is_asked(
+    stage: MakeStage, answer: UserAction, turns: list[list[str]]
+):
+    """Whatever differs from a no is a question of its own, and the person decides."""
+    house = await stage([reply for turn in turns for reply in turn])
+    cards = Cards(answer)
+    satellite = house.satellite(cards, protocol="script")
+    for _ in turns:
+        await satellite.say("send")
     assert len(cards.seen) == 2
 
 
@@ -305,18 +269,6 @@ async def test_a_model_that_never_stops_asking_is_stopped_with_words_for_the_per
 
 
 @requirement("API-63")
-async def test_in_the_next_turn_the_person_is_asked_anew(stage: MakeStage):
-    """They have said something since; it may be that they want it now."""
-    ask = request("send", to="Bob")
-    house = await stage([ask, "Not sent.", ask, "Not sent."])
-    cards = Cards(NO)
-    satellite = house.satellite(cards)
-    await satellite.say("send")
-    await satellite.say("now do")
-    assert len(cards.seen) == 2
-
-
-@requirement("API-63")
 async def test_the_same_once_more_is_asked_with_the_words_that_it_was_just_done(stage: MakeStage):
     """Twenty coffees may be meant. The card says that this would be the second."""
     ask = request("send", to="Bob")
@@ -325,17 +277,6 @@ async def test_the_same_once_more_is_asked_with_the_words_that_it_was_just_done(
     await house.satellite(cards).say("send twice")
     assert [card.problem for card in cards.seen] == [None, JUST_DONE, None]
     assert house.did == [("send", "Bob", 1), ("send", "Bob", 1), ("send", "Eve", 1)]
-
-
-@requirement("API-63")
-async def test_another_order_of_the_arguments_is_the_same_request(stage: MakeStage):
-    """Equal is what does the same."""
-    first = request("send", to="Bob", amount=2)
-    second = request("send", amount=2, to="Bob")
-    house = await stage([first, second, "No."])
-    cards = Cards(NO)
-    await house.satellite(cards).say("send")
-    assert len(cards.seen) == 1
 
 
 # What was used.

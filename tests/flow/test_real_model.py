@@ -112,7 +112,7 @@ async def test_a_model_that_may_say_nothing_but_a_request_makes_one_that_is_carr
 
 
 @requirement("API-65")
-@pytest.mark.parametrize("turns", [10, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("turns", [6, pytest.param(30, marks=pytest.mark.long)])
 async def test_turns_beyond_512_tokens_lose_none_and_the_person_is_told_once(engine: str, session: Session, turns: int):
     """With the real engine's own count of tokens, and its own refusals."""
     heard: list[Heard] = []

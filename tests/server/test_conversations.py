@@ -466,7 +466,7 @@ def lines_of(shape: list[tuple[int, int]]) -> list[HistoryLine]:
 
 
 @requirement("API-28")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 400)), max_size=8), st.integers(1, 12), st.integers(1, 1500)
 )

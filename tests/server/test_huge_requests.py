@@ -1,9 +1,12 @@
 """Requests that are far too much, with the limits as they are shipped. Each is refused by name; others are served."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
-from house import Answer, Running, read_answer
+from house import Answer, House, Running, read_answer
 
 from requirements import requirement
 
@@ -11,11 +14,6 @@ PATHS = ["/v1/chat/completions", "/v1/responses"]
 FIELD = {"/v1/chat/completions": "messages", "/v1/responses": "input"}
 SAID = '{"role": "user", "content": "Hi"}'
 MEGABYTE = 2**20
-
-
-@pytest.fixture
-def server(house) -> Running:
-    return house.server(lambda body: "Hello.", model="m")
 
 
 def send_pieces(server: Running, path: str, size: int) -> tuple[int, Answer]:
@@ -40,39 +38,39 @@ def send_pieces(server: Running, path: str, size: int) -> tuple[int, Answer]:
 
 @requirement("API-53")
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hundred_megabytes_are_refused_after_the_first_few(server, path):
+def test_a_hundred_megabytes_are_refused_after_the_first_few(plain, path):
     """Whoever reads a body to its end before looking at its size has no memory left for anybody else."""
-    sent, answer = send_pieces(server, path, 100 * MEGABYTE)
+    sent, answer = send_pieces(plain, path, 100 * MEGABYTE)
     assert sent < 50 * MEGABYTE
     assert (answer.status, answer.code) == (413, "body_too_large")
-    assert server.chat("Hi").status == 200
+    assert plain.chat("Hi").status == 200
 
 
 @requirement("API-53")
 @pytest.mark.parametrize("path", PATHS)
-def test_one_message_of_fifty_megabytes_is_refused_by_its_announced_length(server, path):
+def test_one_message_of_fifty_megabytes_is_refused_by_its_announced_length(plain, path):
     """The answer comes before the message, which is never read."""
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{plain.port}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {50 * MEGABYTE}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
+    with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as sock:
         sock.sendall(head.encode() + b'{"messages": [{"role": "user", "content": "')
         answer = read_answer(sock)
     assert (answer.status, answer.code) == (413, "body_too_large")
-    assert server.chat("Hi").status == 200
+    assert plain.chat("Hi").status == 200
 
 
 @requirement("API-53")
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hundred_thousand_messages_are_counted_and_refused(server, path):
+def test_a_hundred_thousand_messages_are_counted_and_refused(plain, path):
     """They fit into the bytes of a body, and would be a hundred thousand records."""
     body = f'{{"{FIELD[path]}": [{",".join([SAID] * 100_000)}]}}'.encode()
     assert len(body) < 4 * MEGABYTE
-    answer = server.send("POST", path, body)
+    answer = plain.send("POST", path, body)
     assert (answer.status, answer.code) == (413, "too_many_messages")
     assert "100000" in answer.json["error"]["message"]
-    assert server.chat("Hi").status == 200
+    assert plain.chat("Hi").status == 200
 
 
 def nested(form: str, depth: int) -> str:
@@ -80,26 +78,28 @@ def nested(form: str, depth: int) -> str:
     return opening * depth + "1" + closing * depth
 
 
+DEEP = [*((form, depth) for depth in (100, 400, 900, 5_000) for form in ("list", "object")), ("object", 300_000)]
+
+
 @requirement("API-53")
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("form", ["list", "object"])
-@pytest.mark.parametrize("depth", [100, 400, 900, 5_000, 300_000])
+@pytest.mark.parametrize(("form", "depth"), DEEP)
 @pytest.mark.parametrize("place", ["the body", "content", "a field", "arguments", "a schema"])
-def test_deep_json_is_a_mistake_of_the_client_wherever_it_stands(server, path, form, depth, place):
+def test_deep_json_is_a_mistake_of_the_client_wherever_it_stands(plain, path, form, depth, place):
     """Whatever goes through it by recursion would end the request with an error of ours, or the whole process."""
     deep = nested(form, depth)
     field = FIELD[path]
     body = {
         "the body": deep,
         "content": f'{{"{field}": [{{"role": "user", "content": {deep}}}]}}',
-        "a field": f'{{"{field}": [{SAID}], "metadata": {deep}, "conversation_id": "c"}}',
+        "a field": f'{{"{field}": [{SAID}], "metadata": {deep}, "conversation_id": "deep"}}',
         "arguments": f'{{"{field}": [{SAID}, {_asked(path, deep)}, {_result(path)}]}}',
         "a schema": f'{{"{field}": [{SAID}], "tools": [{_tool(path, deep)}]}}',
     }[place]
-    answer = server.send("POST", path, body.encode())
+    answer = plain.send("POST", path, body.encode())
     assert answer.status in (200, 400, 409, 413), (answer.status, answer.body[:300])
     assert answer.status == 200 or answer.json["error"]["type"] == "invalid_request_error"
-    assert server.chat("Hi").status == 200
+    assert plain.chat("Hi").status == 200
 
 
 def _asked(path: str, arguments: str) -> str:
@@ -122,11 +122,19 @@ def _tool(path: str, schema: str) -> str:
     return f'{{"type": "function", "function": {{"name": "t", "parameters": {schema}}}}}'
 
 
+@pytest.fixture(scope="module")
+def talkative() -> Iterator[tuple[Running, list[Any]]]:
+    """A server, and what its model says: the last of these."""
+    says: list[Any] = []
+    with ExitStack() as stack:
+        yield House(stack).server(lambda body: says[-1], model="m"), says
+
+
 @requirement("API-30", "API-53")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("depth", [400, 900, 5_000, 100_000])
 @pytest.mark.parametrize("place", ["arguments", "a key of its own", "a request"])
-def test_deep_json_of_the_model_is_a_mistake_of_the_model(house, stream, depth, place):
+def test_deep_json_of_the_model_is_a_mistake_of_the_model(talkative, stream, depth, place):
     """It is stored, sent again and compared: every one of these goes through it."""
     deep = nested("object", depth)
     call = {"id": "c1", "type": "function", "function": {"name": "t", "arguments": deep}}
@@ -135,15 +143,17 @@ def test_deep_json_of_the_model_is_a_mistake_of_the_model(house, stream, depth, 
         "a key of its own": {"content": "Hi.", "reasoning_details": _value(min(depth, 900))},
         "a request": f'{{"tool_request": {{"name": "t", "arguments": {deep}}}}}',
     }[place]
-    server = house.server(lambda body: reply, model="m")
+    server, says = talkative
+    says.append(reply)
+    id = f"{len(says)}"
     tools = [{"type": "function", "function": {"name": "t"}}] if place == "arguments" else None
     for _ in range(2):
-        answer = server.chat("Hi", conversation_id="c", stream=stream, tools=tools, secret_arguments={"t": ["a"]})
+        answer = server.chat("Hi", conversation_id=id, stream=stream, tools=tools, secret_arguments={"t": ["a"]})
         assert answer.status in (200, 502), answer.body[:300]
         if answer.status == 200 and stream:
             errors = [chunk["error"]["code"] for chunk in answer.chunks if "error" in chunk]
             assert errors in ([], ["upstream_garbage"])
-    assert server.send("GET", "/v1/conversations/c").status in (200, 404)
+    assert server.send("GET", f"/v1/conversations/{id}").status in (200, 404)
 
 
 def _value(depth: int) -> object:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lastword.server.auth import Tokens
 from lastword.server.operations import OPERATIONS
 from lastword.store import MemoryStore
@@ -14,7 +16,8 @@ REPLIES = ["Hello.", '{"tool_request": {"name": "t"}}', "```\n{}", "PRINT(1)"]
 
 
 @requirement("API-27")
-def test_schemathesis_finds_nothing(house, tmp_path):
+@pytest.mark.parametrize("examples", [2, pytest.param(50, marks=pytest.mark.long)])
+def test_schemathesis_finds_nothing(house, tmp_path, examples):
     """All checks on: statuses, schemas, headers, rubbish refused, good input accepted, auth that is not ignored."""
     store = MemoryStore()
     _, token = asyncio.run(Tokens(store).create("tester", ["admin"]))
@@ -23,7 +26,7 @@ def test_schemathesis_finds_nothing(house, tmp_path):
     server = house.server(model, store=store, limits={"requests_per_minute": 10**9}, model="scripted")
     command = [
         str(Path(sys.executable).parent / "schemathesis"),
-        *["run", f"{server.url}/openapi.json", "--checks", "all", "--max-examples", "10", "--seed", "1"],
+        *["run", f"{server.url}/openapi.json", "--checks", "all", "--max-examples", str(examples), "--seed", "1"],
         *["--header", f"Authorization: Bearer {token}", "--request-timeout", "10", "--no-color"],
         *["--generation-database", "none"],
     ]

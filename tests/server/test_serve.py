@@ -124,11 +124,10 @@ def test_the_log_has_a_line_for_each_request(model, tmp_path):
 
 
 @requirement("API-50")
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_a_public_address_without_a_token_does_not_start(model, tmp_path, host):
+def test_a_public_address_without_a_token_does_not_start(model, tmp_path):
     """And says what to type."""
     store = f"sqlite:///{tmp_path}/a.db"
-    command = [str(BIN / "lastword"), "serve", "--host", host, "--port", "0", "--upstream", model, "--store", store]
+    command = [str(BIN / "lastword"), "serve", "--host", "::", "--port", "0", "--upstream", model, "--store", store]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -136,16 +135,15 @@ def test_a_public_address_without_a_token_does_not_start(model, tmp_path, host):
 
 
 @requirement("API-20")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_the_server_in_order(model, tmp_path, number):
+def test_a_signal_stops_the_server_in_order(model, tmp_path):
     """Exit code 0, and everything it accepted is there again after a start."""
     arguments = ("--upstream", model, "--store", f"sqlite:///{tmp_path}/a.db")
-    with served(*arguments, folder=tmp_path) as server:
-        assert server.chat("one", conversation="c")[0] == 200
-        assert server.end(number) == 0
-    with served(*arguments, folder=tmp_path) as server:
-        status, shown = server.ask("GET", "/v1/conversations/c")
-        assert (status, len(shown["messages"])) == (200, 2)
+    for answered, number in enumerate((signal.SIGTERM, signal.SIGINT, signal.SIGTERM)):
+        with served(*arguments, folder=tmp_path) as server:
+            _, shown = server.ask("GET", "/v1/conversations/c")
+            assert len(shown.get("messages", ())) == 2 * answered
+            assert server.chat("one", conversation="c")[0] == 200
+            assert server.end(number) == 0
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
 
 
@@ -157,7 +155,7 @@ def test_kill_9_leaves_whole_turns_and_what_was_pending(model, tmp_path):
     """
     arguments = ("--upstream", model, "--store", f"sqlite:///{tmp_path}/a.db")
     answered = 0
-    for death in range(4):
+    for death in range(3):
         with served(*arguments, folder=tmp_path) as server:
             done = check_whole(server.ask("GET", "/v1/conversations/c"), answered)
             killer = threading.Timer(0.01 + 0.02 * death, server.process.kill)

@@ -41,18 +41,6 @@ def test_a_server_module_imports_only_what_it_may(module):
             assert name.partition(".")[0] not in ("importlib", "runpy", "pickle", "subprocess"), name
 
 
-@requirement("API-1")
-def test_a_running_server_has_not_loaded_the_code_that_runs_tools():
-    """Also not through somebody else: a process that imported the whole server holds none of it."""
-    script = (
-        "import sys, lastword.server.app, lastword.server.http_server\n"
-        "print(sorted(m for m in sys.modules if m.startswith('lastword.') and m.split('.')[1] in "
-        "('tools', 'call', 'runs', 'session', 'author', 'talk', 'editor', 'consent', 'journal')))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_importing_lastword_loads_nothing_of_the_server():
     """`import lastword` stays light for those who only want tools."""
     heavy = ("aiohttp", "uvicorn", "starlette", "prometheus_client")

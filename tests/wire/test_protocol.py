@@ -118,16 +118,16 @@ def check_total(text: str) -> bool:
 
 
 @requirement("API-12")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**64))
-def test_fifty_thousand_strings_near_the_grammar_get_an_answer(seed):
+def test_thousands_of_strings_near_the_grammar_get_an_answer(seed):
     """No message may stop the server. Five hundred inputs an example; protocol_soak.py tries a million."""
     for text in texts(seed, 500):
         check_total(text)
 
 
 @requirement("API-12")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(), max_size=200))
 def test_any_string_gets_an_answer(text):
     """Hypothesis chooses here, lone surrogates included, and shrinks what it finds."""
@@ -142,7 +142,7 @@ JSON_VALUES = st.recursive(
 
 
 @requirement("API-10", "API-12")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     name=st.text(min_size=1, max_size=12),
     arguments=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=4),
