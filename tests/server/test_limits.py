@@ -25,52 +25,36 @@ def body_of(size: int) -> bytes:
     return json.dumps({"messages": [{"role": "user", "content": "x" * (size - len(frame))}]}).encode()
 
 
-@requirement("API-53")
-def test_body_bytes(house):
-    """A body that fits is read; one byte more is refused, also when its length was not announced."""
-    server = house.server(lambda _: "Hello.", limits={"body_bytes": 1000})
-    assert server.send("POST", "/v1/chat/completions", body_of(1000)).status == 200
-    answer = server.send("POST", "/v1/chat/completions", body_of(1001))
-    assert (answer.status, answer.code) == (413, "body_too_large")
-    head = (
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n"
-    )
-    answer = exchange(server.port, head + b"3e9\r\n" + body_of(1001) + b"\r\n")
-    assert (answer.status, answer.code) == (413, "body_too_large")
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+LONG = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Long: "
+FITS = HEAD + b"Connection: close\r\nContent-Length: 1000\r\n\r\n" + body_of(1000)
+# By limit: what is just allowed; and what is beyond it, with the answer to that.
+TOO_MUCH = [
+    ("body_bytes", 1000, FITS, HEAD + b"Content-Length: 1001\r\n\r\n" + body_of(1001), "body_too_large"),
+    # Also when its length was not announced; and before it is sent, when it was.
+    ("body_bytes", 1000, FITS, HEAD + b"Transfer-Encoding: chunked\r\n\r\n3e9\r\n" + body_of(1001), "body_too_large"),
+    ("body_bytes", 1000, FITS, HEAD + b"Content-Length: 1001\r\n\r\n", "body_too_large"),
+    # A body that never ends is told so, and its connection closed.
+    ("body_seconds", 0.2, FITS, HEAD + b"Content-Length: 100\r\n\r\n{", "body_too_slow"),
+    # A client that says nothing, or half of its headers, does not hold a connection for ever.
+    ("header_seconds", 0.2, FITS, b"", "headers_too_slow"),
+    ("header_seconds", 0.2, FITS, b"GET /healthz HTTP/1.1\r\nHost: local", "headers_too_slow"),
+    # All headers together, whether they come to an end or not, and the path with them.
+    ("header_bytes", 2000, LONG + b"x" * 1500 + b"\r\n\r\n", LONG + b"x" * 2000 + b"\r\n\r\n", "headers_too_large"),
+    ("header_bytes", 2000, LONG + b"x" * 1500 + b"\r\n\r\n", LONG + b"x" * 2000, "headers_too_large"),
+    ("header_bytes", 2000, FITS, b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", "headers_too_large"),
+]
+STATUS = {"body_too_large": 413, "body_too_slow": 408, "headers_too_slow": 408, "headers_too_large": 431}
 
 
 @requirement("API-53")
-def test_body_bytes_are_refused_before_they_are_sent(house):
-    """A length that was announced is enough to know."""
-    server = house.server(lambda _: "Hello.", limits={"body_bytes": 1000})
-    head = (
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 1001\r\n\r\n"
-    )
-    answer = exchange(server.port, head)
-    assert (answer.status, answer.code) == (413, "body_too_large")
-
-
-@requirement("API-53")
-def test_body_seconds(house):
-    """A body that never ends is told so, and its connection closed."""
-    server = house.server(lambda _: "Hello.", limits={"body_seconds": 0.2})
-    head = (
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 100\r\n\r\n{"
-    )
-    answer = exchange(server.port, head)
-    assert (answer.status, answer.code) == (408, "body_too_slow")
-
-
-@requirement("API-53")
-@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: local"])
-def test_header_seconds(house, sent):
-    """A client that says nothing, or half of its headers, does not hold a connection for ever."""
-    server = house.server(lambda _: "Hello.", limits={"header_seconds": 0.2})
-    answer = exchange(server.port, sent)
-    assert (answer.status, answer.code) == (408, "headers_too_slow")
+@pytest.mark.parametrize(("limit", "most", "fits", "beyond", "code"), TOO_MUCH, ids=range(len(TOO_MUCH)))
+def test_what_a_request_may_be_and_take(house, limit, most, fits, beyond, code):
+    """What fits is answered; what is larger or slower is refused by name."""
+    server = house.server(lambda _: "Hello.", limits={limit: most})
+    assert exchange(server.port, fits).status == 200
+    answer = exchange(server.port, beyond)
+    assert (answer.status, answer.code) == (STATUS[code], code)
 
 
 @requirement("API-53")
