@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from lastword.commands.chat import Beside
 from lastword.journal import Journal, data_of
 from lastword.server import HttpUpstream, ServerLimits, Serving, Stopping, build_app
 from lastword.store import MemoryStore, Store
-from lastword.talk import Api, ConnectionLost, Heard, InProcessWire, Said, Satellite
+from lastword.talk import Api, ConnectionLost, Heard, InProcessWire, Said, Satellite, satellite
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
 from lastword.tools import ToolContext
@@ -111,9 +111,19 @@ class Stage:
 MakeStage = Callable[..., Any]
 
 
+async def cut_short(saying: Coroutine[Any, Any, Any], when: asyncio.Event) -> None:
+    """Let a turn begin, and stop it at a moment."""
+    turn = asyncio.ensure_future(saying)
+    await when.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+
 @pytest.fixture
-async def stage() -> AsyncIterator[MakeStage]:
-    """Starts a model with these replies and a server in this process."""
+async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeStage]:
+    """Starts a model with these replies and a server in this process. Nobody waits before they try again."""
+    monkeypatch.setattr(satellite, "RETRY_SECONDS", 0.0)
     async with AsyncExitStack() as stack:
 
         async def make(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flow.conftest import QUICK, Cut, MakeStage, Stage, native, request, served
+from flow.conftest import QUICK, Cut, MakeStage, Stage, cut_short, native, request, served
 from lastword import ApprovalRequest, UserAction
 from lastword.consent import ALLOWED
 from lastword.errors import SessionError
@@ -290,11 +290,7 @@ async def test_a_script_that_was_interrupted_goes_on_where_it_was(stage: MakeSta
             await asyncio.sleep(3600)
         return card.allow()
 
-    dead = asyncio.create_task(s.satellite(first_only, id="script", protocol="script").say("Both."))
-    await asked.wait()
-    dead.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await dead
+    await cut_short(s.satellite(first_only, id="script", protocol="script").say("Both."), asked)
     ended = await s.satellite(ALLOWED, id="script", protocol="script").resume()
     assert ended is not None
     assert ended.text == "Both."
@@ -307,11 +303,7 @@ async def test_a_stopped_script_tells_the_model_how_far_it_came(stage: MakeStage
     script = 'CALL lookup_weather { city: "Lisbon" }\nCALL search { word: "Ada" }'
     s = await stage([script, "I see."])
     satellite = s.satellite(protocol="script")
-    saying = asyncio.create_task(satellite.say("Search."))
-    await s.running.wait()
-    saying.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await saying
+    await cut_short(satellite.say("Search."), s.running)
     await satellite.say("Never mind.")
     assert "Lisbon is 18°C" in results(s)[0]["content"]
     assert "stopped by the person" in results(s)[0]["content"]
@@ -330,11 +322,7 @@ async def test_a_script_that_is_stopped_leaves_no_call_in_doubt(stage: MakeStage
         return "Held."
 
     satellite = s.satellite(ALLOWED, protocol="script")
-    saying = asyncio.create_task(satellite.say("Hold."))
-    await holding.wait()
-    saying.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await saying
+    await cut_short(satellite.say("Hold."), holding)
     assert await satellite.session.in_doubt() == []
     await satellite.say("Never mind.")
     assert "hold was cancelled" in results(s)[0]["content"]
@@ -345,11 +333,7 @@ async def test_what_a_person_stopped_does_not_go_on_by_itself(stage: MakeStage):
     both = native(("a", "search", '{"word": "Ada"}'), ("b", "lookup_weather", '{"city": "Lisbon"}'))
     s = await stage([both, "I see."])
     satellite = s.satellite(id="left", protocol="native")
-    saying = asyncio.create_task(satellite.say("Search."))
-    await s.running.wait()
-    saying.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await saying
+    await cut_short(satellite.say("Search."), s.running)
     await satellite.leave_off()
     later = s.satellite(id="left", protocol="native")
     assert await later.resume() is None
