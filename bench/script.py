@@ -23,7 +23,8 @@ from peers import PEERS
 from workloads import CALLS, MANY, WORKLOADS, Workload
 
 import lastword
-from lastword.script import Host, Machine, Signature, SignatureParameter, Site, check, parse
+from lastword.script import Machine, Signature, SignatureParameter, Site, check, parse
+from lastword.script.runtime import Host
 
 ROUNDS = 5
 TARGETS = {"a": 12.0, "b": 28.0, "c": 9.0, "e": 4.0, "f": 2.5, "g": 2.5, "h": 3.0}

@@ -63,7 +63,6 @@ WIDE_DOORS = {
     "lastword.consent": (70, "data only: the vocabulary of all rooms above it"),
     "lastword.editor": (30, "providers, texts and the tools of the editor"),
     "lastword.journal": (36, "what is remembered, and the stories that are told of it"),
-    "lastword.script": (44, "a language: its nodes, its errors and its passes"),
 }
 # Modules and functions that are longer, at most so long. A number only goes down.
 LONG_MODULES = {
@@ -79,13 +78,13 @@ THIN_MODULES = {"lastword.journal.sessions": "only the door of its room imports 
 # Modules that other rooms still import past the door. Nothing is added here.
 PAST_THE_DOOR = {
     "lastword.consent.call",
-    "lastword.script.checker",
 }
 # A room may hand out a vocabulary as a module: the many struct types of a wire format, the sentences for a model.
 VOCABULARIES = {
     "lastword.card.responses",
     "lastword.card.views",
     "lastword.consent.outcome",
+    "lastword.script.prompt",
     "lastword.tools.content",
     "lastword.tools.questions",
 }

@@ -28,7 +28,6 @@ from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
 from lastword.rules import Grants, Policy
 from lastword.script import (
-    NOT_KEPT,
     CallFailed,
     Concealed,
     Machine,
@@ -39,7 +38,6 @@ from lastword.script import (
     Site,
     Step,
     aside,
-    conceal,
     parse,
 )
 
@@ -284,7 +282,7 @@ def script_prompt(
 ) -> str:
     """The instructions that a model needs to write scripts: the language, the tools, the state, and the day."""
     known = None if state is None else state.format_state_for_prompt()
-    return script.script_prompt(signatures(registry, Preset()), known, guidance, today=today or date.today())
+    return script.prompt.script_prompt(signatures(registry, Preset()), known, guidance, today=today or date.today())
 
 
 def script_grammar(registry: ToolRegistry) -> str:
@@ -349,7 +347,7 @@ async def start(
         {
             "text": kept.text,
             "name": name,
-            "variables": {key: NOT_KEPT if key in kept.variables else value for key, value in given.items()},
+            "variables": {key: Concealed.NOT_KEPT if key in kept.variables else value for key, value in given.items()},
             "checked": checked,
             "version": LANGUAGE_VERSION,
         }
@@ -370,7 +368,7 @@ async def start(
 async def conceal_script(registry: ToolRegistry, text: str) -> Concealed:
     """A script as it may be remembered and shown: without what flows into secret arguments of the tools."""
     secrets = {tool.name: tool.secrets for tool in registry.all() if tool.secrets}
-    return await aside(text, conceal, text, secrets) if secrets else Concealed(text)
+    return await aside(text, Concealed.of, text, secrets) if secrets else Concealed(text)
 
 
 async def resume(door: Door, run_id: str, limits: ScriptLimits | None = None) -> Run:

@@ -12,7 +12,7 @@ from lastword.call import Printed, RunStarted
 from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
-from lastword.script import NOT_KEPT, conceal
+from lastword.script import Concealed
 from lastword.store import SqliteStore
 from lastword.talk import InProcessWire
 from lastword.testing import FixedApprover
@@ -89,10 +89,10 @@ async def test_a_secret_of_the_model_reaches_the_tool_and_no_file(stage: MakeSta
     found = kept_in(tmp_path)
     await store.close()
     assert PLAIN.encode() not in found
-    assert NOT_KEPT.encode() in found
+    assert Concealed.NOT_KEPT.encode() in found
     # The model finds the mark in its own history, and the result beside it.
     history = json.dumps(s.sent(), ensure_ascii=False)
-    assert NOT_KEPT in history
+    assert Concealed.NOT_KEPT in history
     assert PLAIN not in history
     assert "The front door is open." in history
     # And no window is told of it.
@@ -157,7 +157,7 @@ async def test_what_was_done_with_a_lost_secret_is_told_and_not_done_again(stage
 @requirement("API-54")
 async def test_a_model_that_repeats_the_mark_is_told_and_nobody_is_asked(stage: MakeStage):
     """It copies what it sees of its own history; the person would see dots, and could not know."""
-    s = await stage([request("unlock", door="front", pin=NOT_KEPT), "What is the pin?"])
+    s = await stage([request("unlock", door="front", pin=Concealed.NOT_KEPT), "What is the pin?"])
     add_unlock(s.registry, s.did)
     satellite = s.satellite(ALLOWED)
     assert (await satellite.say("Again.")).text == "What is the pin?"
@@ -183,8 +183,8 @@ async def test_a_run_whose_secrets_were_not_kept_is_not_resumed_as_something_els
 
 FROM_A_TOOL = 'LET c = CALL read { path: "config.json" }\nCALL unlock { pin: c.pin }'
 HIDDEN = [
-    ('CALL unlock { pin: "abcd" }', f'CALL unlock {{ pin: "{NOT_KEPT}" }}'),
-    ('CALL unlock { door: "abcd", pin: 1234 }', f'CALL unlock {{ door: "abcd", pin: "{NOT_KEPT}" }}'),
+    ('CALL unlock { pin: "abcd" }', f'CALL unlock {{ pin: "{Concealed.NOT_KEPT}" }}'),
+    ('CALL unlock { door: "abcd", pin: 1234 }', f'CALL unlock {{ door: "abcd", pin: "{Concealed.NOT_KEPT}" }}'),
     ('CALL other { pin: "abcd" }', 'CALL other { pin: "abcd" }'),
     ('LET a = "x1y2"\nLET b = a + "z"\nCALL unlock { pin: b }', None),
     (FROM_A_TOOL, FROM_A_TOOL),
@@ -196,10 +196,10 @@ HIDDEN = [
 @pytest.mark.parametrize(("text", "kept"), HIDDEN)
 def test_what_flows_into_a_secret_is_hidden_and_the_rest_of_a_script_is_not(text: str, kept: str | None):
     """A remembered script has to stay readable: only what is secret goes."""
-    found = conceal(text, SECRETS)
+    found = Concealed.of(text, SECRETS)
     if kept is not None:
         assert found.text == kept
     else:
         assert "x1y2" not in found.text
         assert '"z"' not in found.text
-    assert conceal(text, {}).text == text
+    assert Concealed.of(text, {}).text == text

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from lastword.script import CallFailed, Machine, Result, ScriptLimits, Signature, SignatureParameter, Site, parse
+from lastword.script import CallFailed, Machine, ScriptLimits, Signature, SignatureParameter, Site, parse
+from lastword.script.machine import Result
 from lastword.values import plain
 
 

@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 import lastword
-from lastword.script import Signature, SignatureParameter, check, format_script, script_grammar, script_prompt
+from lastword.script import Signature, SignatureParameter, check, format_script, script_grammar
 from lastword.script.builtins import BUILTINS
-from lastword.script.prompt import CHARACTERS_PER_TOKEN, MAX_DESCRIPTION, MAX_GUIDANCE, MAX_STATE, TOKEN_BUDGET
+from lastword.script.prompt import (
+    CHARACTERS_PER_TOKEN,
+    MAX_DESCRIPTION,
+    MAX_GUIDANCE,
+    MAX_STATE,
+    TOKEN_BUDGET,
+    script_prompt,
+)
 from requirements import requirement
 from script.hosts import SIGNATURES
 from script.snapshots import matches_snapshot

@@ -20,7 +20,8 @@ from lastword.consent import Outcome
 from lastword.editor import ProjectEditor
 from lastword.errors import ConfigError
 from lastword.runs import signatures
-from lastword.script import BUILTINS, CHARACTERS_PER_TOKEN, TOKEN_BUDGET, example_calls
+from lastword.script.builtins import BUILTINS
+from lastword.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET, example_calls
 from lastword.server import Tokens, build_app
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire, InProcessWire

@@ -306,7 +306,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
     """Print the instructions that a model needs to write scripts for these tools."""
     offered = _signatures(folders, editor=editor) or {}
-    click.echo(script.script_prompt(offered, None, guidance, today=date.today()), nl=False)
+    click.echo(script.prompt.script_prompt(offered, None, guidance, today=date.today()), nl=False)
     return DONE
 
 

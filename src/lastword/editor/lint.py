@@ -30,9 +30,10 @@ from lastword.errors import EditError
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
-    from lastword.script import Signatures, checker
+    from lastword import script
+    from lastword.script import Signatures
 else:
-    checker = load_later("lastword.script.checker")
+    script = load_later("lastword.script")
 
 OUR_KEYS = ("LASTWORD_UPSTREAM_KEY", "LASTWORD_TOKEN")
 # A linter that needs longer is stuck, and somebody is waiting for the card.
@@ -122,7 +123,7 @@ def script_linter(signatures: Signatures | None = None) -> Linter:
     """A linter for NuwaScript. Without signatures it says nothing about tools."""
 
     def check_script(text: str) -> Iterable[LintError]:
-        for finding in checker.check(text, signatures):
+        for finding in script.check(text, signatures):
             hint = f" ({finding.hint})" if finding.hint else ""
             yield LintError(line=finding.line, message=f"{type(finding).__name__} {finding.fact}{hint}")
 

@@ -8,7 +8,8 @@ A row of modules, each knowing only those before it:
     printer, redaction                                                from a tree back to text, also without its secrets
     signatures ← inference ← checker; static_plan, prompt, grammar    what is known of a script before it runs
 
-Nothing here knows what a tool is. The checker is given signatures; the machine hands each CALL to a host.
+`prompt` is a vocabulary: the sentences for a model. Nothing here knows what a tool is. The checker is given signatures;
+the machine hands each CALL to a host.
 """
 
 from typing import TYPE_CHECKING
@@ -16,25 +17,16 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.script.builtins import BUILTINS
+    from lastword.script import prompt
     from lastword.script.checker import check
     from lastword.script.grammar import script_grammar
-    from lastword.script.machine import Machine, Result
-    from lastword.script.nodes import Calc, CallNode, Do, Function, Name, Script, Statement, Stop, inside
-    from lastword.script.parser import parse
+    from lastword.script.machine import Machine
+    from lastword.script.parser import can_go_on, does_something, parse
     from lastword.script.printer import format_script
-    from lastword.script.prompt import (
-        CHARACTERS_PER_TOKEN,
-        MAX_STATE,
-        TOKEN_BUDGET,
-        example_calls,
-        script_prompt,
-        script_reference,
-    )
-    from lastword.script.redaction import NOT_KEPT, Concealed, conceal, scrub
-    from lastword.script.runtime import Host, ScriptLimits, Site, Tool, aside
+    from lastword.script.redaction import Concealed
+    from lastword.script.runtime import ScriptLimits, Site, aside
     from lastword.script.signatures import Signature, SignatureParameter, Signatures
-    from lastword.script.static_plan import Argument, Step, plan, plan_text
-    from lastword.script.tokens import CallFailed, PlacedError, cut, find_token
+    from lastword.script.static_plan import Step, plan, plan_text
+    from lastword.script.tokens import CallFailed, PlacedError
 else:
     __getattr__ = open_door(__name__)

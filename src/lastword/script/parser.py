@@ -7,16 +7,39 @@ from __future__ import annotations
 
 import msgspec
 
+from lastword.script.builtins import BUILTINS
 from lastword.script.expression_parser import MAX_NESTING, MAX_TOKENS, ExpressionParser
 from lastword.script.hints import CHAINED_ELSE, improve
-from lastword.script.nodes import Break, Do, ElseIf, Expression, For, If, Let, Script, Set, Statement, Stop
-from lastword.script.tokens import END, KEYWORDS, NAME_START, LimitExceeded, ParseError, PlacedError
+from lastword.script.nodes import (
+    Break,
+    Calc,
+    CallNode,
+    Do,
+    ElseIf,
+    Expression,
+    For,
+    Function,
+    If,
+    Let,
+    Name,
+    Script,
+    Set,
+    Statement,
+    Stop,
+    inside,
+)
+from lastword.script.tokens import END, KEYWORDS, NAME_START, LimitExceeded, ParseError, PlacedError, cut, find_token
 
 # A model writes some kilobytes. A megabyte of text is a mistake or an attack, unless nearly all of it is data.
 MAX_SOURCE = 1_000_000
 
 # What any other token begins is an expression.
 _FIRST_WORDS = frozenset(["LET", "SET", "IF", "FOR", "END", "ELSE", "ELSEIF", "BREAK", "STOP", END])
+
+# The last tokens of a text that is still arriving may be prefixes of longer ones: `1.` of `1.5`, `TH` of THEN.
+_UNFINISHED_TOKENS = 3
+# No text of the language holds this character outside a string or comment, so the parser stops at it at the latest.
+_STOPPER = "\n;"
 
 
 def parse(source: str, *, name: str | None = None) -> Script:
@@ -29,6 +52,40 @@ def parse(source: str, *, name: str | None = None) -> Script:
         return _Parser(source, name).script()
     except PlacedError as error:
         raise improve(error.locate(source, name, "parse"), source.split("\n")) from None
+
+
+def does_something(text: str) -> bool:
+    """Whether an entire text is a script that does something. "Paris" parses too, and is a word."""
+    try:
+        return any(map(_does_something, parse(text).body))
+    except PlacedError:
+        return False
+
+
+def _does_something(statement: Statement) -> bool:
+    match statement:
+        case Stop(value=Name()):
+            return False  # "STOP talking" is a request, and no script.
+        case Do() | Stop():
+            return any(map(_acts, inside(statement.value)))
+    return True
+
+
+def _acts(node: Expression) -> bool:
+    return node.name in BUILTINS if isinstance(node, Function) else isinstance(node, CallNode | Calc)
+
+
+def can_go_on(beginning: str) -> bool:
+    """Whether some continuation can make a script of a text that is still arriving."""
+    try:
+        _Parser(beginning + _STOPPER, None).script()
+    except PlacedError as error:
+        tokens = cut(beginning)
+        if error.at < len(tokens) and tokens[error.at] == '"':
+            # A quotation mark without its partner: the string may go on, unless its line has ended.
+            return "\n" not in beginning[find_token(beginning, error.at)[0] :]
+        return error.at >= len(tokens) - 1 - _UNFINISHED_TOKENS
+    return True
 
 
 class OpenBlock(msgspec.Struct, gc=False):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -20,15 +20,15 @@ from lastword.script.nodes import Access, CallNode, For, Let, Literal, Name, Scr
 from lastword.script.parser import parse
 from lastword.script.tokens import PlacedError, cut, find_token
 
-NOT_KEPT = "[a secret, not kept]"
-"""What stands in place of a secret wherever a text is remembered or shown."""
-
 # Shorter texts are hidden where they flow into a secret, and not looked for elsewhere: they could be anything.
 MIN_SPELLED = 4
 
 
 class Concealed(msgspec.Struct, frozen=True):
     """A text without its secrets. `variables` are the initial ones that are secret too."""
+
+    NOT_KEPT: ClassVar = "[a secret, not kept]"
+    """What stands in place of a secret wherever a text is remembered or shown."""
 
     text: str
     variables: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class Concealed(msgspec.Struct, frozen=True):
     def clean(self, text: str) -> str:
         """Something that the script said, or that was said about it, without its secrets."""
         for secret in self.spelled:
-            text = text.replace(secret, NOT_KEPT)
+            text = text.replace(secret, self.NOT_KEPT)
         return text
 
     def told(self, error: PlacedError) -> str:
@@ -53,54 +53,55 @@ class Concealed(msgspec.Struct, frozen=True):
         told.place = error.place
         return self.clean(str(told))
 
+    @classmethod
+    def of(cls, text: str, secrets: Mapping[str, Collection[str]]) -> Concealed:
+        """Hide what flows into a script's secret arguments, by tool. What does not parse is scrubbed by their names."""
+        names = {name for given in secrets.values() for name in given}
+        if not names:
+            return cls(text)
+        try:
+            script = parse(text)
+        except PlacedError:
+            return cls.scrubbed(text, names)
+        found = _Found(script, secrets)
+        if not found.literals and not found.variables:
+            return cls(text)
+        tokens = cut(text)
+        spans: list[tuple[int, int]] = []
+        for literal in found.literals:
+            offset, _ = find_token(text, literal.at)
+            spans.append((offset, offset + len(tokens[literal.at])))
+        spelled = _spellings(
+            literal.value for literal in found.literals if isinstance(literal.value, str | int | float)
+        )
+        hidden, end = [], 0
+        for start, stop in sorted(set(spans)):
+            hidden += [text[end:start], json.dumps(cls.NOT_KEPT)]
+            end = stop
+        cleaned = cls("", spelled=spelled).clean("".join([*hidden, text[end:]]))
+        return cls(cleaned, frozenset(found.variables), spelled)
+
+    @classmethod
+    def scrubbed(cls, text: str, names: Collection[str]) -> Concealed:
+        """A text that only resembles a request or a script: whatever stands behind the name of a secret goes."""
+        named = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+        # The name, perhaps in quotes, a colon or an equals sign, and a quoted text or a run of anything but separators.
+        pattern = re.compile(
+            rf"""(?<![\w])(\\*["'“‘]?(?:{named})\\*["'”’]?\s*[:=]\s*)"""
+            r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\\"(?:(?!\\").)*\\"|[^\s,}\])]+)"""
+        )
+        values: list[str] = []
+
+        def replace(found: re.Match[str]) -> str:
+            values.append(found[2].strip("\\\"'“”‘’"))
+            return found[1] + json.dumps(cls.NOT_KEPT)
+
+        text = pattern.sub(replace, text)
+        spelled = _spellings(values)
+        return cls(cls("", spelled=spelled).clean(text), spelled=spelled)
+
     def __repr__(self) -> str:
         return f"Concealed({self.text!r})"
-
-
-def conceal(text: str, secrets: Mapping[str, Collection[str]]) -> Concealed:
-    """Hide what flows into a script's secret arguments, by tool. What does not parse is scrubbed by their names."""
-    names = {name for given in secrets.values() for name in given}
-    if not names:
-        return Concealed(text)
-    try:
-        script = parse(text)
-    except PlacedError:
-        return scrub(text, names)
-    found = _Found(script, secrets)
-    if not found.literals and not found.variables:
-        return Concealed(text)
-    tokens = cut(text)
-    spans: list[tuple[int, int]] = []
-    for literal in found.literals:
-        offset, _ = find_token(text, literal.at)
-        spans.append((offset, offset + len(tokens[literal.at])))
-    spelled = _spellings(literal.value for literal in found.literals if isinstance(literal.value, str | int | float))
-    hidden, end = [], 0
-    for start, stop in sorted(set(spans)):
-        hidden += [text[end:start], json.dumps(NOT_KEPT)]
-        end = stop
-    return Concealed(
-        Concealed("", spelled=spelled).clean("".join([*hidden, text[end:]])), frozenset(found.variables), spelled
-    )
-
-
-def scrub(text: str, names: Collection[str]) -> Concealed:
-    """A text that only resembles a request or a script: whatever stands behind the name of a secret goes."""
-    named = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    # The name, perhaps in quotes, a colon or an equals sign, and a quoted text or a run of anything but separators.
-    pattern = re.compile(
-        rf"""(?<![\w])(\\*["'“‘]?(?:{named})\\*["'”’]?\s*[:=]\s*)"""
-        r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\\"(?:(?!\\").)*\\"|[^\s,}\])]+)"""
-    )
-    values: list[str] = []
-
-    def replace(found: re.Match[str]) -> str:
-        values.append(found[2].strip("\\\"'“”‘’"))
-        return found[1] + json.dumps(NOT_KEPT)
-
-    text = pattern.sub(replace, text)
-    spelled = _spellings(values)
-    return Concealed(Concealed("", spelled=spelled).clean(text), spelled=spelled)
 
 
 class _Found:

@@ -12,13 +12,12 @@ gone.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from lastword import script, values
-from lastword.errors import ScriptError
 from lastword.server.api_types import (
     AssistantMessage,
     PendingRequest,
@@ -123,36 +122,10 @@ MAX_SCRIPT = 200_000
 GROWTH = 1.25
 FIRST_LOOK = 16
 
-# The last tokens of a text that is still arriving may be prefixes of longer ones: `1.` of `1.5`, `TH` of THEN.
-UNFINISHED_TOKENS = 3
-# No text of the language holds this character outside a string or comment, so the parser stops at it at the latest.
-STOPPER = "\n;"
-
 
 def is_script(text: str) -> bool:
-    """Whether the entire message is a script that does something. "Paris" parses too, and is a word."""
-    if len(text) > MAX_SCRIPT:
-        return False
-    try:
-        return _does_something(script.parse(text).body)
-    except ScriptError:
-        return False
-
-
-def _does_something(body: Iterable[script.Statement]) -> bool:
-    return any(
-        # "STOP talking" is a request, and no script.
-        not isinstance(statement, script.Do | script.Stop)
-        or (isinstance(statement, script.Stop) and not isinstance(statement.value, script.Name))
-        or any(map(_acts, script.inside(statement.value)))
-        for statement in body
-    )
-
-
-def _acts(node: object) -> bool:
-    if isinstance(node, script.Function):
-        return node.name in script.BUILTINS
-    return isinstance(node, script.CallNode | script.Calc)
+    """Whether the entire message is a script that does something."""
+    return len(text) <= MAX_SCRIPT and script.does_something(text)
 
 
 class Watch(Protocol):
@@ -190,22 +163,8 @@ class ScriptOpening:
             elif self._size >= self._next_look:
                 self._next_look = self._size * GROWTH
                 self._pieces = ["".join(self._pieces)]
-                self._possible = not _cannot_be_a_script(self._pieces[0])
+                self._possible = script.can_go_on(self._pieces[0])
         return self._possible
-
-
-def _cannot_be_a_script(beginning: str) -> bool:
-    """Whether no continuation can make a script of this."""
-    try:
-        script.parse(beginning + STOPPER)
-    except script.PlacedError as error:
-        tokens = script.cut(beginning)
-        if error.at < len(tokens) and tokens[error.at] == '"':
-            # A quotation mark without its partner: the string may go on, unless its line has ended.
-            offset, _ = script.find_token(beginning, error.at)
-            return "\n" in beginning[offset:]
-        return error.at < len(tokens) - 1 - UNFINISHED_TOKENS
-    return False
 
 
 SecretArguments = Mapping[str, Sequence[str]]
@@ -244,7 +203,7 @@ def _kept_arguments(text: str, secrets: Sequence[str]) -> tuple[str, str | None]
     """The arguments of a native call, and the digest of what is left of them."""
     arguments = parse_arguments(text)
     if isinstance(arguments, NotARequest):
-        return (script.scrub(text, secrets).text if secrets else text), None
+        return (script.Concealed.scrubbed(text, secrets).text if secrets else text), None
     if secrets and not arguments.keys().isdisjoint(secrets):
         arguments = _hidden(arguments, secrets)
         text = msgspec.json.encode(arguments).decode()
@@ -263,10 +222,10 @@ def _kept_text(text: str, protocol: ToolProtocol, secrets: SecretArguments, name
         return text, arguments_digest(found.arguments)
     kept = script.Concealed(text)
     if protocol == "script":
-        kept = script.conceal(text, secrets)
+        kept = script.Concealed.of(text, secrets)
     elif found.near or "tool_request" in text:
         # Also what is too far from a request to be called a near miss has the values of one in it.
-        kept = script.scrub(text, names)
+        kept = script.Concealed.scrubbed(text, names)
     return kept.text, values.digest(kept.text.encode())
 
 
@@ -276,4 +235,4 @@ def _may_quote(value: Any) -> bool:
 
 
 def _hidden(arguments: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
-    return {name: script.NOT_KEPT if name in secrets else value for name, value in arguments.items()}
+    return {name: script.Concealed.NOT_KEPT if name in secrets else value for name, value in arguments.items()}

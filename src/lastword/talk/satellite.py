@@ -24,7 +24,7 @@ from lastword import values
 from lastword.errors import SessionError
 from lastword.journal import data_of
 from lastword.runs import conceal_script
-from lastword.script import NOT_KEPT
+from lastword.script import Concealed
 from lastword.talk import feedback, turn
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost
 from lastword.talk.constraint import constraint
@@ -320,7 +320,7 @@ class Satellite:
     async def _call_tool(self, reply: Reply, request: Request, spent: turn.Spent, outcomes: list[Outcome]) -> str:
         if request.problem is not None:
             return feedback.unreadable(request.problem)
-        if NOT_KEPT in request.arguments.values():
+        if Concealed.NOT_KEPT in request.arguments.values():
             return await self._without_secret(reply, request)
         if (known := self._asked.outcome(request.name, request.arguments)) is not None:
             spent.repair()
@@ -362,7 +362,7 @@ class Satellite:
         run_id = await self._named(reply, request)
         if (known := await feedback.ended_script(self.session.journal, run_id)) is not None:
             return known
-        if NOT_KEPT in reply.text:
+        if Concealed.NOT_KEPT in reply.text:
             return await feedback.stopped_script(self.session.journal, run_id) or feedback.secret_is_gone(), None
         kept = await conceal_script(self.session.registry, reply.text)
         run = await self.session.run_script(reply.text, run_id=run_id, denied=self._asked.denied)
@@ -403,7 +403,7 @@ class Satellite:
     async def _result_so_far(self, reply: Reply, request: Request, outcomes: list[Outcome]) -> str | None:
         if request.problem is not None:
             return feedback.unreadable(request.problem)
-        if NOT_KEPT in request.arguments.values():
+        if Concealed.NOT_KEPT in request.arguments.values():
             return await self._without_secret(reply, request)
         life = await self.session.journal.life(self._id_of(reply, request.id))
         if life.finished is not None:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.runs import signatures
-from lastword.script import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET, example_calls, script_reference
+from lastword.script import prompt
 
 if TYPE_CHECKING:
     from lastword.session import Session
@@ -101,7 +101,7 @@ def tool_prompt(session: Session, protocol: Protocol, persona: str | None = None
     form = _JSON.format(example=example_request(tools, now))
     # Last, where a small model remembers it best.
     end = [*end, _WORDS]
-    room = TOKEN_BUDGET * CHARACTERS_PER_TOKEN - sum(map(len, [*who, form, *end]))
+    room = prompt.TOKEN_BUDGET * prompt.CHARACTERS_PER_TOKEN - sum(map(len, [*who, form, *end]))
     return "\n\n".join([*who, form, _listed(tools, room), *end]) + "\n"
 
 
@@ -117,8 +117,8 @@ def calendar(now: datetime) -> str:
 def _script(session: Session, state: str | None, now: datetime) -> str:
     """The instructions for scripts. The form is shown first and last: between them is a language to get lost in."""
     offered = signatures(session.registry, session.preset, with_editor=session.editor is not None)
-    calls = example_calls(offered)
-    more = f"{_SCRIPT.format(example=calls[0][1])}\n{script_reference(offered, state)}"
+    calls = prompt.example_calls(offered)
+    more = f"{_SCRIPT.format(example=calls[0][1])}\n{prompt.script_reference(offered, state)}"
     lines = "\n".join(f"With {tool} it is:\n{call}" for tool, call in calls)
     return "\n\n".join([more, calendar(now), _LINES.format(examples=lines)])
 
@@ -245,7 +245,7 @@ def _described(tool: Tool, limit: int) -> str:
 
 
 def _state(state: str | None) -> list[str]:
-    return [f"State:\n{_cut(state, MAX_STATE)}"] if state else []
+    return [f"State:\n{_cut(state, prompt.MAX_STATE)}"] if state else []
 
 
 def _one_line(text: str, limit: int = MAX_DESCRIPTION) -> str:
