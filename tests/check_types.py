@@ -2,7 +2,8 @@
 
 The package and the examples are strict. The benches and the tests need no annotations, and what is in them is looked at
 all the same; tests/mypy.toml says how. Parts are separate runs of mypy because their modules share names: every example
-is an `assistant_tool`, a bench is called like the room that it measures, and several folders have a `conftest`.
+is an `assistant_tool`, a bench is called like the room that it measures, and several folders have a `conftest`. Those
+that are as strict as each other share a cache, so that the package is looked at twice and not five times.
 
 The examples are looked at by pyright as well, which many editors use. `misuse` is the other way round: both checkers
 must find an error in each line of tests/tools/misuse.py that says so, and in no other.
@@ -43,9 +44,9 @@ def checks() -> dict[str, list[Check]]:
     }
 
 
-def mypy(part: str, arguments: list[str], places: list[str]) -> tuple[int, str]:
-    # A cache for each part: the same name is another module in another one.
-    command = [sys.executable, "-m", "mypy", "--cache-dir", f".mypy_cache/{part}", *arguments]
+def mypy(arguments: list[str], places: list[str]) -> tuple[int, str]:
+    cache = "relaxed" if arguments[: len(RELAXED)] == RELAXED else "strict"
+    command = [sys.executable, "-m", "mypy", "--cache-dir", f".mypy_cache/{cache}", *arguments]
     return _run(command, MYPYPATH=os.pathsep.join(places))
 
 
@@ -59,7 +60,7 @@ def misuse() -> tuple[int, str]:
     lines = (ROOT / MISUSE).read_text().splitlines()
     expected = {number for number, line in enumerate(lines, 1) if re.search(r"# checker(, refused)?$", line)}
     told = []
-    for name, (_, said) in {"mypy": mypy("misuse", ["--strict", MISUSE], ["src"]), "pyright": pyright(MISUSE)}.items():
+    for name, (_, said) in {"mypy": mypy(["--strict", MISUSE], ["src"]), "pyright": pyright(MISUSE)}.items():
         found = {int(line) for line in re.findall(rf"{re.escape(MISUSE)}:(\d+)(?::\d+)?(?: -|:) error", said)}
         told += [f"{MISUSE}:{line}: {name} sees nothing wrong here" for line in sorted(expected - found)]
         told += [f"{MISUSE}:{line}: {name} sees an error that nobody announced" for line in sorted(found - expected)]
@@ -88,9 +89,10 @@ def main(wanted: list[str]) -> int:
         sys.stderr.write(f"error: no part is called {', '.join(sorted(unknown))}\nhint: {', '.join(names)}\n")
         return 2
     parts = wanted or names
-    # Two at a time, and the longest first; what each says is told together, in the order in which it was asked for.
-    with ThreadPoolExecutor(2) as hands:
-        running = {part: hands.submit(look_at, part, known.get(part, [])) for part in sorted(parts, key=_longest_first)}
+    # Two at a time, one for each cache; what each says is told together, in the order in which it was asked for.
+    with ThreadPoolExecutor(1) as strict, ThreadPoolExecutor(1) as relaxed:
+        hands = {"bench": relaxed, "tests": relaxed}
+        running = {part: hands.get(part, strict).submit(look_at, part, known.get(part, [])) for part in parts}
         ended = 0
         for part in parts:
             for code, said in running[part].result():
@@ -102,16 +104,12 @@ def main(wanted: list[str]) -> int:
 
 def look_at(part: str, runs: list[Check]) -> list[tuple[int, str]]:
     """Carry out the checks of one part, one after the other: they share a cache."""
-    told = [mypy(part, *run) for run in runs]
+    told = [mypy(*run) for run in runs]
     if part == "examples":
         told.append(pyright("examples"))
     if part == "misuse":
         told.append(misuse())
     return told
-
-
-def _longest_first(part: str) -> int:
-    return ["tests", "bench", "package", "examples", "misuse"].index(part)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -26,8 +26,11 @@ import subprocess
 from lastword import AssistantTool
 
 def execute(params):
-    done = subprocess.run(["sh", "-c", params["command"]], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    return {"success": True, "message": f"{done.returncode}: {done.stdout}{done.stderr}"}
+    said = []
+    for command in params["command"].split("\\f"):
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        said.append(f"{done.returncode}: {done.stdout}{done.stderr}")
+    return {"success": True, "message": "\\f".join(said)}
 
 AssistantTool.register_execute_tool(execute)
 """
@@ -92,75 +95,80 @@ def said_by_the_shell(home: Path, command: str, *options: str) -> str:
 
 
 LASTWORD = shlex.join(lastword_command())
-COMMANDS = {
-    "answer": "answer {id} --allow",
-    "answer, with a change": "answer {id} --edit x=1",
-    "resolve": "resolve {id} --done",
-    "trust": "trust lastword.toml --digest 00",
-    "token": "token create mine",
-    "accept": "journal accept --head 1:00",
-    "undo": "undo {id}",
-    "prune": "journal prune --before 2099-01-01",
-    "forget": "journal forget {id}",
-    "up": "up --port 0",
-    "a window on the conversation of an up": "chat --attach",
-}
+# Every command by which a person decides.
+COMMANDS = (
+    "answer {id} --allow",
+    "answer {id} --edit x=1",
+    "resolve {id} --done",
+    "trust lastword.toml --digest 00",
+    "token create mine",
+    "journal accept --head 1:00",
+    "undo {id}",
+    "journal prune --before 2099-01-01",
+    "journal forget {id}",
+    "up --port 0",
+    "chat --attach",
+)
+
+
+def each_said(home: Path, commands: Iterable[str]) -> list[tuple[str, str]]:
+    """Each command with what it says, carried out one after the other by one call of the assistant's shell."""
+    typed = list(commands)
+    return list(zip(typed, said_by_the_shell(home, "\f".join(typed)).split("\f"), strict=True))
 
 
 @requirement("CONF-2")
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_no_command_of_a_person_runs_below_a_tool(home, question, command):
+def test_no_command_of_a_person_runs_below_a_tool(home, question):
     """An injected line in a web page is enough to make an assistant type it."""
-    said = said_by_the_shell(home, f"{LASTWORD} {command.format(id=question)}")
-    assert said.startswith("2: ")
-    assert "for a person to decide" in said
-    assert "in a terminal of your own" in said
+    for command, said in each_said(home, (f"{LASTWORD} {command.format(id=question)}" for command in COMMANDS)):
+        assert said.startswith("2: "), command
+        assert "for a person to decide" in said, command
+        assert "in a terminal of your own" in said, command
     assert not (home / "paid").exists()
     waiting = json.loads(piped("approvals", "--json", cwd=home).stdout)
     assert [facts["call_id"] for facts in waiting] == [question]
 
 
-DETOURS = {
-    "without the marker": f"env -u {MARKER} {{it}}",
-    "without the marker and without a shell between": f"exec env -u {MARKER} {{it}}",
-    "with another marker": f"{MARKER}=1 {{it}}",
-    "with a marker of its own": f"sh -c '{MARKER}=$$ exec {{it}}'",
-    "with an empty environment": 'env -i PATH="$PATH" HOME="$HOME" XDG_DATA_HOME="$XDG_DATA_HOME" {it}',
-    "in a session of its own": f"setsid --wait env -u {MARKER} {{it}}",
-    "below another shell": f"sh -c 'unset {MARKER}; sh -c \"{{it}}\"; exit $?'",
-    "from another Python": f"{sys.executable} -c 'import os; os.system(\"{{it}}\")'",
-}
+DETOURS = (
+    f"env -u {MARKER} {{it}}",
+    f"exec env -u {MARKER} {{it}}",  # without a shell between
+    f"{MARKER}=1 {{it}}",
+    f"sh -c '{MARKER}=$$ exec {{it}}'",  # with a marker of its own
+    'env -i PATH="$PATH" HOME="$HOME" XDG_DATA_HOME="$XDG_DATA_HOME" {it}',
+    f"setsid --wait env -u {MARKER} {{it}}",  # in a session of its own
+    f"sh -c 'unset {MARKER}; sh -c \"{{it}}\"; exit $?'",
+    f"{sys.executable} -c 'import os; os.system(\"{{it}}\")'",
+)
 
 
 @requirement("CONF-2")
-@pytest.mark.parametrize("detour", DETOURS.values(), ids=DETOURS)
-def test_a_command_does_not_lose_its_origin_on_a_detour(home, question, detour):
+def test_a_command_does_not_lose_its_origin_on_a_detour(home, question):
     """The environment can be emptied in one word. Who started whom stays."""
-    said = said_by_the_shell(home, detour.format(it=f"{LASTWORD} answer {question} --allow"))
-    assert "for a person to decide" in said
+    answer = f"{LASTWORD} answer {question} --allow"
+    for command, said in each_said(home, (detour.format(it=answer) for detour in DETOURS)):
+        assert "for a person to decide" in said, command
     assert not (home / "paid").exists()
 
 
 AUTO_APPROVED = f"{LASTWORD} call light --tools mine --auto-approve"
-TURNING = {
-    "a call": AUTO_APPROVED,
-    "a script": f"echo 'CALL light' | {LASTWORD} run - --tools mine --auto-approve",
-    "before anything is looked for": f"{LASTWORD} call light --tools nowhere --auto-approve",
-    "without the marker": f"exec env -u {MARKER} {AUTO_APPROVED}",
-    "on no memory": f"exec env -u {MARKER} {AUTO_APPROVED} --store memory:",
-    "on another memory": f"exec env -u {MARKER} LASTWORD_STORE=memory: {AUTO_APPROVED}",
-    "in another home": f"exec env -u {MARKER} XDG_DATA_HOME=$PWD/other {AUTO_APPROVED}",
-}
+TURNING = (
+    AUTO_APPROVED,
+    f"echo 'CALL light' | {LASTWORD} run - --tools mine --auto-approve",
+    f"{LASTWORD} call light --tools nowhere --auto-approve",  # before anything is looked for
+    f"exec env -u {MARKER} {AUTO_APPROVED}",
+    f"exec env -u {MARKER} {AUTO_APPROVED} --store memory:",
+    f"exec env -u {MARKER} LASTWORD_STORE=memory: {AUTO_APPROVED}",
+    f"exec env -u {MARKER} XDG_DATA_HOME=$PWD/other {AUTO_APPROVED}",
+)
 
 
 @requirement("CONF-2")
-@pytest.mark.parametrize("command", TURNING.values(), ids=TURNING)
-def test_the_key_of_a_preset_is_not_turned_below_a_tool_by_auto_approve(home, command):
+def test_the_key_of_a_preset_is_not_turned_below_a_tool_by_auto_approve(home):
     """Of two keys one is the person's. A flag that the model itself may type would leave the tool's alone."""
-    said = said_by_the_shell(home, command)
-    assert said.startswith("2: ")
-    assert "--auto-approve: this is for a person to decide" in said
-    assert "hint: leave it out; with --wait a person answers its card elsewhere" in said
+    for command, said in each_said(home, TURNING):
+        assert said.startswith("2: "), command
+        assert "--auto-approve: this is for a person to decide" in said, command
+        assert "hint: leave it out; with --wait a person answers its card elsewhere" in said, command
     assert not (home / "lit").exists()
 
 
