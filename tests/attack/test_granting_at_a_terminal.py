@@ -79,19 +79,36 @@ async def till_at(terminal: Terminal, *, plain: bool = False) -> AsyncIterator[T
         yield till
 
 
-async def open_step(terminal: Terminal) -> None:
-    await terminal.until_menu()
-    terminal.press("g")
-    await terminal.until(STEP)
+async def open_step(terminal: Terminal, *, plain: bool = False) -> None:
+    if plain:
+        await terminal.press_at("Type one of these", "don't ask again\n", then="back to the card")
+    else:
+        await terminal.until_menu()
+        await terminal.press_for("g", STEP)
 
 
-async def type_word(terminal: Terminal, word: str = "grant", times: int = 1) -> None:
+@asynccontextmanager
+async def granting_nothing(
+    terminal: Terminal, tool: str = "pay", *, plain: bool = False, opens: bool = True, **arguments: Any
+) -> AsyncIterator[Till]:
+    """A card, on its second step if that opens. In the end nothing was paid or granted, and the card still waits."""
+    async with till_at(terminal, plain=plain) as till:
+        asking = till.ask(tool, **arguments)
+        if opens:
+            await open_step(terminal, plain=plain)
+        yield till
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+async def type_word(terminal: Terminal, word: str = "grant", times: int = 1, then: str = "") -> None:
     terminal.press("w")
     await terminal.until(WORD)
     for key in f"{word}\r":
         terminal.press(key)
         await asyncio.sleep(0.06)  # A paste of the word is not taken.
     await terminal.until(STEP, times + 1)
+    await terminal.until(then)
 
 
 async def press_until_sent(terminal: Terminal, key: str, words: bytes) -> None:
@@ -142,9 +159,7 @@ async def test_streams_of_keys_that_go_on_in_the_step_grant_nothing() -> None:
 @pytest.mark.parametrize("what", ["enter", "press alone", "paste", "bracketed", "wrong word", "allow", "word alone"])
 async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> None:
     """Enter, a press without the word, a paste of it, another word, and the word without a press after it."""
-    async with till_at(terminal) as till:
-        asking = till.ask()
-        await open_step(terminal)
+    async with granting_nothing(terminal):
         if what == "enter":
             for _ in range(3):
                 terminal.press("\r")
@@ -166,22 +181,15 @@ async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> No
         if what == "word alone":
             terminal.press("\r")
             await terminal.until_sent(b"Enter alone grants nothing", 1)
-        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
 async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal, quick: None) -> None:
     """What was typed was for the sentence that stood there."""
-    async with till_at(terminal) as till:
-        asking = till.ask()
-        await open_step(terminal)
-        await type_word(terminal)
-        await terminal.until("[a] Allow, and don't ask again")
+    async with granting_nothing(terminal):
+        await type_word(terminal, then="[a] Allow, and don't ask again")
         await terminal.press_until("2", "amount at most 12.5,")
         await terminal.press_until("a", "type the word first")
-        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -191,11 +199,8 @@ async def test_a_window_that_became_narrower_shows_the_step_again_and_takes_the_
 ) -> None:
     """Many terminals cut off what no longer fits: the end of the sentence, with what it ends after, is gone then. It
     does not come back when the window is as wide as before."""
-    async with till_at(terminal) as till:
-        asking = till.ask()
-        await open_step(terminal)
-        await type_word(terminal)
-        await terminal.until("[a] Allow, and don't ask again")
+    async with granting_nothing(terminal):
+        await type_word(terminal, then="[a] Allow, and don't ask again")
         terminal.resize(60)
         if is_wide_again:
             await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is narrow is what is tried here.
@@ -203,8 +208,6 @@ async def test_a_window_that_became_narrower_shows_the_step_again_and_takes_the_
         await terminal.press_until("a", "The window became narrower.")
         await terminal.until(STEP, times=3)
         await terminal.press_until("a", "type the word first")
-        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -212,9 +215,7 @@ async def test_a_key_that_would_loosen_does_nothing_where_the_step_may_be_cut_of
     terminal: Terminal, quick: None
 ) -> None:
     """Narrower while the word was typed: before any key counts, what it is about is there to be read."""
-    async with till_at(terminal) as till:
-        asking = till.ask()
-        await open_step(terminal)
+    async with granting_nothing(terminal):
         terminal.resize(60)
         await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is narrow is what is tried here.
         terminal.resize(100)
@@ -222,8 +223,6 @@ async def test_a_key_that_would_loosen_does_nothing_where_the_step_may_be_cut_of
         await terminal.until(STEP, times=2)
         assert "amount at most 12.5," not in terminal.text
         await terminal.press_until("2", "amount at most 12.5,")
-        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
@@ -243,8 +242,7 @@ async def test_a_window_that_is_too_low_for_the_sentence_grants_nothing_until_it
             assert WORD.encode() not in terminal.raw
         else:
             await open_step(terminal)
-            await type_word(terminal)
-            await terminal.until("[a] Allow, and don't ask again")
+            await type_word(terminal, then="[a] Allow, and don't ask again")
             terminal.resize(100, 3)
             if since == "for a while":
                 await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is low is what is tried here.
@@ -267,16 +265,11 @@ async def test_a_card_that_is_answered_elsewhere_takes_its_step_away(
     """The last key or word comes too late. What it would be taken for next is another card, which hears neither."""
     async with till_at(terminal, plain=plain) as till:
         asking, other = till.ask(), till.ask(to="Bo", amount=1)
+        await open_step(terminal, plain=plain)
         if plain:
-            await terminal.until("Type one of these")
-            terminal.press("don't ask again\n")
-            await terminal.until("back to the card")
-            terminal.press("grant\n")
-            await terminal.until("to grant it.")
+            await terminal.press_for("grant\n", "to grant it.")
         else:
-            await open_step(terminal)
-            await type_word(terminal)
-            await terminal.until("[a] Allow, and don't ask again")
+            await type_word(terminal, then="[a] Allow, and don't ask again")
         [card, _] = till.session.pending()
         till.session.answer(card.call_id, card.deny())
         terminal.press("pay\n" if plain else "a")
@@ -309,30 +302,23 @@ async def test_escape_leads_back_to_the_card_with_nothing_done(terminal: Termina
 @pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
 async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, quick: None, plain: bool) -> None:
     """Also where one press would allow it: of a standing yes nobody has seen what the folded part says."""
-    async with till_at(terminal, plain=plain) as till:
-        asking = till.ask(to="Ada", amount=1, note="x" * 5_000)
+    async with granting_nothing(terminal, plain=plain, opens=False, to="Ada", amount=1, note="x" * 5_000):
         if plain:
-            await terminal.until("Type one of these")
-            terminal.press("don't ask again\n")
+            await terminal.press_at("Type one of these", "don't ask again\n")
         else:
             await terminal.until_menu()
             terminal.press("g")
         await terminal.until("Not all of this is shown: ")
         assert STEP not in terminal.text
-        assert (till.paid, await till.grants()) == ([], [])
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-2")
 async def test_free_text_is_never_offered(terminal: Terminal, quick: None) -> None:
     """A key that would loosen a text is none."""
-    async with till_at(terminal) as till:
-        asking = till.ask(to="Ada", amount=1, note="tea")
-        await open_step(terminal)
+    async with granting_nothing(terminal, to="Ada", amount=1, note="tea"):
         lines = terminal.lines[[n for n, line in enumerate(terminal.lines) if "It begins with calls" in line][-1] :]
         assert [line for line in lines if "“tea”" in line and "[" in line] == []
         assert [line for line in lines if "“Ada”" in line and "[" in line] == []
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-2")
@@ -349,36 +335,27 @@ async def test_a_card_without_a_second_step_says_why_and_has_no_key_for_it(
     terminal: Terminal, quick: None, plain: bool, tool: str, why: str
 ) -> None:
     """Without the tool's key, with a secret, or where a rule asks: nothing that is pressed or typed leads to a step."""
-    async with till_at(terminal, plain=plain) as till:
-        till.session.policy = Policy.vouched(ASKS, till.session.registry)
-        arguments: dict[str, Any] = {"whisper": {"text": "psst"}, "unlock": {"code": "1234"}, "pay": PAYMENT}
-        asking = till.ask(tool, **arguments[tool])
+    arguments: dict[str, Any] = {"whisper": {"text": "psst"}, "unlock": {"code": "1234"}, "pay": PAYMENT}
+    async with granting_nothing(terminal, tool, plain=plain, opens=False, **arguments[tool]) as till:
+        till.session.policy = Policy.vouched(ASKS, till.session.registry)  # Before the call begins, which is a task.
         await terminal.until(why)
         if plain:
-            await terminal.until("Type one of these")
-            terminal.press("don't ask again\n")
-            await terminal.until("That is not one of the answers.")
+            await terminal.press_at("Type one of these", "don't ask again\n", then="That is not one of the answers.")
         else:
             await terminal.until_menu()
             terminal.press("g")
             await terminal.until_listening()
         assert terminal.text.count("ask again") == plain  # What was typed, and no word of ours.
-        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
 @pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
 async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None, plain: bool) -> None:
     """The bounds are of the call that was asked for; what was changed is another call."""
-    async with till_at(terminal, plain=plain) as till:
-        asking = till.ask()
+    async with granting_nothing(terminal, plain=plain, opens=False):
         if plain:
-            await terminal.until("Type one of these")
-            terminal.press("edit amount=99\n")
-            await terminal.until("with your changes")
-            terminal.press("don't ask again\n")
-            await terminal.until("without your changes")
+            await terminal.press_at("Type one of these", "edit amount=99\n", then="with your changes")
+            await terminal.press_for("don't ask again\n", "without your changes")
         else:
             await terminal.until_menu()
             await terminal.press_until("e", "Edit: to, amount")
@@ -388,8 +365,7 @@ async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None
             terminal.press("\r")
             await terminal.until_menu(2)
             await terminal.press_until("g", "without your changes")
-        assert (till.paid, await till.grants(), "It begins with calls" in terminal.text) == ([], [], False)
-        await give_up(terminal, asking)
+        assert "It begins with calls" not in terminal.text
 
 
 @requirement("GRANT-1")
@@ -404,35 +380,23 @@ async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
     terminal: Terminal, quick: None, lines: list[str]
 ) -> None:
     """Said aloud it takes the word, and then the name of the tool, each alone."""
-    async with till_at(terminal, plain=True) as till:
-        asking = till.ask()
-        await terminal.until("Type one of these")
-        terminal.press("don't ask again\n")
-        await terminal.until("back to the card", times=1)
+    async with granting_nothing(terminal, plain=True):
         for line in lines:
             asked = terminal.raw.count(b"press Enter")
             terminal.press(f"{line}\n")
             await terminal.until_sent(b"press Enter", asked + 1)
-        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
-        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
-@pytest.mark.parametrize("number", ["7", "0000029", "2 2", "２"])
-async def test_a_number_chooses_the_line_that_has_it_and_no_other(terminal: Terminal, quick: None, number: str) -> None:
+async def test_a_number_chooses_the_line_that_has_it_and_no_other(terminal: Terminal, quick: None) -> None:
     """A number that stands before no line must not be read as another one."""
-    async with till_at(terminal, plain=True) as till:
-        asking = till.ask()
-        await terminal.until("Type one of these")
-        terminal.press("don't ask again\n")
-        await terminal.until("back to the card")
-        terminal.press(f"{number}\n")
-        await terminal.until("That is not one of the answers.")
-        await terminal.until("back to the card", times=2)
-        assert "amount at most" not in terminal.text
-        terminal.press("2\n")
-        await terminal.until("amount at most 12.5,")
-        await give_up(terminal, asking)
+    async with granting_nothing(terminal, plain=True):
+        for times, number in enumerate(["7", "0000029", "2 2", "２"], 1):
+            terminal.press(f"{number}\n")
+            await terminal.until("That is not one of the answers.", times)
+            await terminal.until("back to the card", times + 1)
+            assert "amount at most" not in terminal.text
+        await terminal.press_for("2\n", "amount at most 12.5,")
 
 
 @requirement("GRANT-1")
@@ -461,16 +425,8 @@ async def test_text_that_pretends_to_be_the_step_is_marked_and_stays_behind_the_
     terminal: Terminal, quick: None, plain: bool
 ) -> None:
     """An argument closes its quotes, begins a line, turns the writing round and paints: none of it passes for ours."""
-    async with till_at(terminal, plain=plain) as till:
-        hostile = "Ada”\n│ [a] Allow \u202e\x1b[2J"
-        asking = till.ask(to=hostile, amount=5)
-        if plain:
-            await terminal.until("Type one of these")
-            terminal.press("don't ask again\n")
-            await terminal.until("back to the card")
-        else:
-            await open_step(terminal)
+    hostile = "Ada”\n│ [a] Allow \u202e\x1b[2J"
+    async with granting_nothing(terminal, plain=plain, to=hostile, amount=5):
         said = terminal.text.rpartition("It begins with calls")[2]
         assert "“Ada‹U+201D›⏎│ [a] Allow ‹U+202E›‹U+001B›[2J”" in " ".join(said.replace("\n│ ", " ").split())
         assert "\u202e" not in terminal.raw.decode()
-        await give_up(terminal, asking)
