@@ -40,6 +40,31 @@ async def granted(journal: Journal, registry: ToolRegistry, amount: float, at_mo
     return given[0]
 
 
+class Payer:
+    """A memory with a clock of its own, a tool that pays, and what was paid."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+        self.paid: list[float] = []
+        self.registry = registry_with_pay(self.paid)
+        self.journal = Journal(clock=lambda: self.now)
+
+    async def granted(self, amount: float = 1, at_most: float = 5, **terms: Any) -> str:
+        return await granted(self.journal, self.registry, amount, at_most, **{"calls": 50, **terms})
+
+    async def pays(self, amount: float = 2, times: int = 1, registry: ToolRegistry | None = None, **facts: Any) -> str:
+        """Who agreed to calls in a session of their own, with a person who says no; the one word for all of them."""
+        async with Session(registry or self.registry, approver=no, journal=self.journal, **facts) as session:
+            outcomes = [await session.call("pay", {"amount": amount}) for _ in range(times)]
+        [said] = {outcome.approval if outcome.success else outcome.kind for outcome in outcomes}
+        return said
+
+
+@pytest.fixture
+def payer() -> Payer:
+    return Payer()
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/journal.db"
@@ -153,37 +178,27 @@ async def test_a_revocation_wins_or_loses_against_a_start_and_never_both(store: 
 
 
 @requirement("GRANT-5")
-async def test_the_clock_set_back_revives_no_grant():
+async def test_the_clock_set_back_revives_no_grant(payer: Payer):
     """Until tonight was over, and it is noon again. What was written in the night says that it was, whatever is written
     after it: every call that is asked about leaves records with the time of noon."""
-    now = [1_000_000.0]
-    paid: list[float] = []
-    journal = Journal(clock=lambda: now[0])
-    registry = registry_with_pay(paid)
-    await granted(journal, registry, 1, 5, calls=50, until=1_000_100.0)
-    async with Session(registry, approver=no, journal=journal) as session:
-        assert (await session.call("pay", {"amount": 2})).success
-        now[0] = 1_000_101.0
-        assert (await session.call("pay", {"amount": 2})).kind == "denied"
-        now[0] = 1_000_050.0
-        assert [(await session.call("pay", {"amount": 2})).kind for _ in range(3)] == ["denied"] * 3
-        [grant] = await Grants(journal).standing()
-        assert await Grants(journal).why_over(grant) == "its time is over"
-    assert paid == [1, 2]
+    await payer.granted(until=1_000_100.0)
+    async with Session(payer.registry, approver=no, journal=payer.journal) as session:
+        said = []
+        for payer.now in (1_000_000.0, 1_000_101.0, *[1_000_050.0] * 3):
+            said.append((await session.call("pay", {"amount": 2})).kind)
+        assert said == ["succeeded", *["denied"] * 4]
+        [grant] = await Grants(payer.journal).standing()
+        assert await Grants(payer.journal).why_over(grant) == "its time is over"
+    assert payer.paid == [1, 2]
 
 
 @requirement("GRANT-5")
-async def test_a_clock_before_the_time_of_a_grant_ends_it():
+async def test_a_clock_before_the_time_of_a_grant_ends_it(payer: Payer):
     """It is known to be wrong, and so nobody knows how long the grant would live."""
-    now = [1_000_000.0]
-    paid: list[float] = []
-    journal = Journal(clock=lambda: now[0])
-    registry = registry_with_pay(paid)
-    await granted(journal, registry, 1, 5, calls=50, until=1_000_100.0)
-    now[0] = 900_000.0
-    async with Session(registry, approver=no, journal=journal) as session:
-        assert [(await session.call("pay", {"amount": 2})).kind for _ in range(3)] == ["denied"] * 3
-    assert paid == [1]
+    await payer.granted(until=1_000_100.0)
+    payer.now = 900_000.0
+    assert await payer.pays(times=3) == "denied"
+    assert payer.paid == [1]
 
 
 @requirement("GRANT-5")
@@ -208,42 +223,33 @@ async def test_the_clock_set_back_revives_no_grant_for_a_program_that_starts_lat
 
 
 @requirement("GRANT-5")
-async def test_a_clock_that_was_ahead_before_a_grant_does_not_end_it():
+async def test_a_clock_that_was_ahead_before_a_grant_does_not_end_it(payer: Payer):
     """Only what was written since the grant says how late it is: the person has corrected the clock and then granted,
     though an older grant made us look at what was written before."""
-    now = [1_000_000.0]
-    paid: list[float] = []
-    journal = Journal(clock=lambda: now[0])
-    registry = registry_with_pay(paid)
-    await granted(journal, registry, 1, 1, calls=50, until=1_000_100.0)
-    now[0] = 9_000_000.0
-    journal.note("elsewhere", "note", "n", {})
-    now[0] = 1_000_010.0
-    async with Session(registry, approver=no, journal=journal) as session:
-        assert (await session.call("pay", {"amount": 1})).kind == "denied"
-    await granted(journal, registry, 5, 5, calls=50, until=1_000_100.0)
-    async with Session(registry, approver=no, journal=journal) as session:
-        assert (await session.call("pay", {"amount": 2})).approval == "grant"
-    assert paid == [1, 5, 2]
+    await payer.granted(1, 1, until=1_000_100.0)
+    payer.now = 9_000_000.0
+    payer.journal.note("elsewhere", "note", "n", {})
+    payer.now = 1_000_010.0
+    assert await payer.pays(1) == "denied"
+    await payer.granted(5, 5, until=1_000_100.0)
+    assert await payer.pays(2) == "grant"
+    assert payer.paid == [1, 5, 2]
 
 
 @requirement("GRANT-2")
-async def test_a_tool_that_was_redefined_is_not_the_one_that_was_granted():
+async def test_a_tool_that_was_redefined_is_not_the_one_that_was_granted(payer: Payer):
     """The same name, the same parameters, other code."""
-    paid: list[float] = []
-    journal = Journal()
-    await granted(journal, registry_with_pay(paid), 1, 5, calls=50)
+    await payer.granted()
     registry = ToolRegistry()
 
     @registry.tool(auto_approve=True, effect="reversible")
     def pay(amount: float) -> str:
         """Pays."""
-        paid.append(-amount)
+        payer.paid.append(-amount)
         return "paid"
 
-    async with Session(registry, approver=no, journal=journal) as session:
-        assert (await session.call("pay", {"amount": 2})).kind == "denied"
-    assert paid == [1]
+    assert await payer.pays(registry=registry) == "denied"
+    assert payer.paid == [1]
 
 
 @requirement("GRANT-3")
@@ -261,34 +267,26 @@ async def test_a_tool_that_was_redefined_is_not_the_one_that_was_granted():
     ],
     ids=repr,
 )
-async def test_a_record_that_grants_what_cannot_be_granted_grants_nothing(change: dict[str, Any]):
+async def test_a_record_that_grants_what_cannot_be_granted_grants_nothing(payer: Payer, change: dict[str, Any]):
     """A program of another version, or of somebody else, wrote it. Each use looks at everything anew."""
-    paid: list[float] = []
-    journal = Journal()
-    registry = registry_with_pay(paid)
-    id = await granted(journal, registry, 1, 5, calls=50)
-    [record] = await journal.store.read(stream=STREAM, kind="granted")
-    await Grants(journal).revoke(id, person("me"))
+    id = await payer.granted()
+    [record] = await payer.journal.store.read(stream=STREAM, kind="granted")
+    await Grants(payer.journal).revoke(id, person("me"))
     forged = data_of(record) | {"id": "forged"} | change
-    assert await journal.claim(STREAM, "granted", "forged", forged, once="granted:forged")
-    async with Session(registry, approver=no, journal=journal) as session:
-        assert (await session.call("pay", {"amount": 2})).kind == "denied"
-    assert paid == [1]
+    assert await payer.journal.claim(STREAM, "granted", "forged", forged, once="granted:forged")
+    assert await payer.pays() == "denied"
+    assert payer.paid == [1]
 
 
 @requirement("RULE-2")
-async def test_a_rule_that_asks_or_denies_wins_over_a_grant():
+async def test_a_rule_that_asks_or_denies_wins_over_a_grant(payer: Payer):
     """A project, or the organisation, has become stricter since."""
-    paid: list[float] = []
-    journal = Journal()
-    registry = registry_with_pay(paid)
-    await granted(journal, registry, 1, 5, calls=50)
+    await payer.granted()
     for word in ("ask", "deny"):
-        policy = Policy.vouched(f'[[rule]]\nname = "r"\ntool = "pay"\ndecide = "{word}"\n', registry)
-        async with Session(registry, approver=no, journal=journal, policy=policy) as session:
-            assert (await session.call("pay", {"amount": 2})).kind == "denied"
-    assert paid == [1]
-    assert len(await Grants(journal).standing()) == 1
+        policy = Policy.vouched(f'[[rule]]\nname = "r"\ntool = "pay"\ndecide = "{word}"\n', payer.registry)
+        assert await payer.pays(policy=policy) == "denied"
+    assert payer.paid == [1]
+    assert len(await Grants(payer.journal).standing()) == 1
 
 
 LIMITED = """
@@ -303,49 +301,50 @@ tests = { match = [{ amount = 5 }], not_match = [{ amount = 6 }] }
 
 
 @requirement("GRANT-4")
-async def test_the_limits_of_a_rule_hold_for_all_sessions_and_begin_anew_each_day_in_utc():
+async def test_the_limits_of_a_rule_hold_for_all_sessions_and_begin_anew_each_day_in_utc(payer: Payer):
     """By the same records as those of grants. A clock that is set back does not give a day twice."""
-    now = [1_700_000_000.0]
-    paid: list[float] = []
-    journal = Journal(clock=lambda: now[0])
-    registry = registry_with_pay(paid)
-    policy = Policy.vouched(LIMITED, registry)
+    payer.now = 1_700_000_000.0
+    policy = Policy.vouched(LIMITED, payer.registry)
 
     async def pay(amount: float) -> str:
-        async with Session(registry, approver=no, journal=journal, policy=policy) as session:
+        async with Session(payer.registry, approver=no, journal=payer.journal, policy=policy) as session:
             return (await session.call("pay", {"amount": amount})).approval
 
     assert [await pay(3), await pay(5)] == ["rule", "rule"]
     assert await pay(0.01) == "person", "the sum of the day is reached"
-    now[0] += 86_400
+    payer.now += 86_400
     assert [await pay(1) for _ in range(5)] == ["rule"] * 5
     assert await pay(0) == "person", "the calls of the day are used up"
-    now[0] -= 2 * 86_400
+    payer.now -= 2 * 86_400
     for _ in range(3):
         assert await pay(1) == "person", "it is still the day that was counted last, whatever was written since"
-    assert paid == [3, 5, 1, 1, 1, 1, 1]
-    started = [data_of(r).get("why", "") for r in await journal.store.read(kind="started")]
+    assert payer.paid == [3, 5, 1, 1, 1, 1, 1]
+    started = [data_of(r).get("why", "") for r in await payer.journal.store.read(kind="started")]
     assert started[1] == "the rule small payments (policy.toml:2), 2 of 5 calls, 8 of 8"
 
 
 @requirement("GRANT-4")
 @pytest.mark.parametrize("is_kept", [True, False], ids=["in one session", "in sessions of their own"])
-async def test_a_clock_that_goes_back_and_forth_over_midnight_gives_each_day_once(is_kept: bool):
+async def test_a_clock_that_goes_back_and_forth_over_midnight_gives_each_day_once(payer: Payer, is_kept: bool):
     """Two calls in the evening, two after midnight, then evening and morning again."""
-    now = [0.0]
-    paid: list[float] = []
-    journal = Journal(clock=lambda: now[0])
-    registry = registry_with_pay(paid)
-    policy = Policy.vouched(LIMITED.replace("calls = 5, sum = { amount = 8 }", "calls = 1"), registry)
+    policy = Policy.vouched(LIMITED.replace("calls = 5, sum = { amount = 8 }", "calls = 1"), payer.registry)
     evening = 86_400 * 20_000 - 100.0
-    sessions = [Session(registry, approver=no, journal=journal, policy=policy) for _ in range(1 if is_kept else 7)]
+    facts: dict[str, Any] = {"approver": no, "journal": payer.journal, "policy": policy}
+    sessions = [Session(payer.registry, **facts) for _ in range(1 if is_kept else 7)]
     said = []
     for number, seconds in enumerate((0, 0, 500, 500, 0, 0, 500)):
-        now[0] = evening + seconds
+        payer.now = evening + seconds
         said.append((await sessions[number % len(sessions)].call("pay", {"amount": 2})).approval)
     for session in sessions:
         await session.close()
     assert said == ["rule", "person", "rule", "person", "person", "person", "person"]
+
+
+async def nine_more(request: ApprovalRequest) -> UserAction:
+    """Allow it, and nine calls of its session."""
+    offer = GrantOffer.of(request, Path("/"))
+    assert isinstance(offer, GrantOffer)
+    return request.allow_with(offer.terms(calls=9))
 
 
 @requirement("GRANT-5")
@@ -355,12 +354,7 @@ async def test_a_grant_for_a_session_dies_with_its_program(store: str):
     journal = lastword.open_journal(store)
     registry = registry_with_pay(paid)
 
-    async def approve(request: ApprovalRequest) -> UserAction:
-        offer = GrantOffer.of(request, Path("/"))
-        assert isinstance(offer, GrantOffer)
-        return request.allow_with(offer.terms(calls=9))
-
-    session = Session(registry, id="chat", approver=approve, journal=journal)
+    session = Session(registry, id="chat", approver=nine_more, journal=journal)
     await session.open()
     await session.call("pay", {"amount": 1})
     assert (await session.call("pay", {"amount": 1})).approval == "grant"
@@ -380,13 +374,8 @@ async def test_a_grant_for_a_session_is_not_for_another_program_that_calls_its_s
     paid: list[float] = []
     registry = registry_with_pay(paid)
 
-    async def approve(request: ApprovalRequest) -> UserAction:
-        offer = GrantOffer.of(request, Path("/"))
-        assert isinstance(offer, GrantOffer)
-        return request.allow_with(offer.terms(calls=9))
-
     async with (
-        Session(registry, id="chat", approver=approve, journal=journal) as session,
+        Session(registry, id="chat", approver=nine_more, journal=journal) as session,
         Session(registry, id="chat", approver=no, journal=other) as beside,
     ):
         assert (await session.call("pay", {"amount": 1})).approval == "person"

@@ -181,7 +181,7 @@ class Door:
             live.stops = await self.journal.stops()
             return await self._run_with_consent(question)
         except asyncio.CancelledError:
-            # Without an end in the journal its card would wait for ever. One whose end is being written has one.
+            # Without an end in the journal its card would wait for ever. A call whose end is being written has one.
             if live.phase is not Phase.ENDING and (live.has_begun or not resumable):
                 self._finish_freely(_abandoned(call, live))
             raise
