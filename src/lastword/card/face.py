@@ -91,6 +91,15 @@ class Face:
     """The words of one card."""
 
     FOLD_DIFF_LINES: ClassVar = 20
+    GRANT_WORDS: ClassVar = {
+        "ask": "Don't ask again…",
+        "title": "Allow, and don't ask again",
+        "how_long": "how long",
+        "ends_after": "ends after",
+        "not_whole": "The number of calls is a whole number above 0.",
+        "back": "Back to the card",
+    }
+    """What the second step says on every surface, whatever the card. The page has it from wire.ts."""
 
     glyph: str
     color: str | None

@@ -16,16 +16,6 @@ from lastword.consent import Scope
 GRANT_WORD = "grant"
 """What is typed before the press that grants. Another word than the one that allows a single call."""
 
-GRANT_WORDS = {
-    "ask": "Don't ask again…",
-    "title": "Allow, and don't ask again",
-    "how_long": "how long",
-    "ends_after": "ends after",
-    "not_whole": "The number of calls is a whole number above 0.",
-    "back": "Back to the card",
-}
-"""What the second step says on every surface, whatever the card. The page has it from wire.ts."""
-
 # Of whoever looks: others who share the memory may have some, which are not theirs to see.
 NO_GRANTS = "You have no grants. One is given from a card, in a second step."
 
@@ -116,7 +106,7 @@ class ConversationsFound(msgspec.Struct, frozen=True):
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Something was done."""
 
-    event: str
+    event: str = ""
     """The newest event. A window that has seen it has seen what was done at once."""
 
 

@@ -127,13 +127,12 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
         folder: Path,
         waiting: Sequence[ApprovalRequest],
         journal: Journal,
-        event: str = "",
     ) -> SeenStep:
         """What this choice would grant from a card. `folder`: of the session that asks; an empty one when nobody knows
         it."""
         offer = _why_not_theirs(request, journal.people.me) or GrantOffer.of(request, folder)
         if isinstance(offer, str):
-            return cls(step=responses.GrantStep(event=event, why_none=_sentence(offer)))
+            return cls(step=responses.GrantStep(why_none=_sentence(offer)))
         if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
             choice = msgspec.structs.replace(choice, scope=offer.scopes[0])  # What no card offers is nobody's choice.
         bounds = _bounds(offer, choice)
@@ -141,7 +140,6 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
         if unknown := sums.keys() - set(offer.summable):
             raise LastWordError(f"{one_line(min(unknown), 60)} is no number that can be summed")
         step = responses.GrantStep(
-            event=event,
             begins=BEGINS if offer.looser else ONLY_LIKE_THIS,
             bounds=tuple(_rows(offer, choice)),
             scopes=tuple((scope, SCOPE_WORDS[scope]) for scope in offer.scopes),

@@ -11,18 +11,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
-from lastword.card import answer_of, one_line, question_view, views, visible
+from lastword.card import answer_of, one_line, question_view, visible
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, LastWordError
 from lastword.rules import GrantChoice, SeenStep, folder_beside
 from lastword.terminal.card_dialogue import CardDialogue, PlainCardDialogue, card_dialogue
-from lastword.terminal.question_dialogue import (
-    PlainQuestionDialogue,
-    QuestionDialogue,
-    QuestionReply,
-    Send,
-    question_dialogue,
-)
+from lastword.terminal.question_dialogue import Form, QuestionReply, question_dialogue
 from lastword.terminal.tty import is_dumb
 
 if TYPE_CHECKING:
@@ -102,7 +96,9 @@ class TerminalApprover:
             return None
 
         async with self._own_turn():
-            await self._converse(self._form(question, send, elsewhere))
+            view = question_view(question, elsewhere=elsewhere)
+            form = Form(question.tool, one_line(question.display_name), view, send)
+            await self._converse(question_dialogue(form, self._stdin, self._screen, plain=self.plain))
         return answers[-1] if answers else answer_of(question, "close", {})
 
     @asynccontextmanager
@@ -137,16 +133,6 @@ class TerminalApprover:
             request, self._stdin, self._screen, plain=self.plain,
             waiting=self._waiting, steps=steps, close_words=self.close_words,
         )  # fmt: skip
-
-    def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | PlainQuestionDialogue:
-        call = views.CallItem(
-            id=question.call_id,
-            tool=question.tool,
-            name=one_line(question.display_name),
-            status="running",
-            question=question_view(question, elsewhere=elsewhere),
-        )
-        return question_dialogue(call, self._stdin, self._screen, send, plain=self.plain)
 
     async def _converse(self, dialogue: _Dialogue[T]) -> T | None:
         """What the person did; None when they closed it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from lastword.card import Draft, Face, SecondAct, one_line, responses
+from lastword.card import Draft, Face, SecondAct, one_line
 from lastword.errors import Problem
 from lastword.terminal.card_layout import PLAIN_GRANT, Sheet, accent, plain_card, plain_diff, plain_ways
 from lastword.terminal.grant_dialogue import GrantDialogue, PlainGrantDialogue, Steps
@@ -41,7 +41,8 @@ class _Conversation:
         is_folded = face.arguments_hidden or face.message.hidden or any(p.hidden for _, p in face.arguments)
         self._unseen = {key for key, hidden in (("v", is_folded), ("p", face.diff_hidden)) if hidden}
         """The keys that show what the face folds away."""
-        self._steps, self._why_no_step = _offered(steps)
+        self._why_no_step = "" if steps is None else steps.why_none
+        self._steps = None if self._why_no_step else steps
 
     @property
     def edits(self) -> dict[str, str]:
@@ -51,6 +52,67 @@ class _Conversation:
     @property
     def _primary(self) -> str:
         return self._face.primary + (EDITED if self._draft.is_changed else "")
+
+    async def _allow(self) -> UserAction | None:
+        """Yes, if it is meant. None when the card still waits, here and below."""
+        return self._chosen(self._primary, self._draft.allow()) if await self._is_meant() else None
+
+    async def _allow_second(self) -> UserAction | None:
+        """Yes, with the second button."""
+        if self._draft.is_changed:
+            await self._refuse(SECOND_AS_IT_IS)
+        elif await self._is_meant():
+            return self._chosen(self._face.second, self._request.allow_second())
+        return None
+
+    async def _allow_all_like_it(self, steps: Steps) -> UserAction | None:
+        """The second step: what else would be allowed, with this call."""
+        if self._draft.is_changed or self._unseen:
+            await self._refuse(GRANT_AS_IT_IS if self._draft.is_changed else UNSEEN.format(self._way_to_see()))
+            return None
+        action = await self._step_dialogue(steps).hold()
+        if action is None:
+            await self._go_on()
+            return None
+        return self._chosen(Face.GRANT_WORDS["title"], action)
+
+    async def _is_meant(self) -> bool:
+        """Whether saying yes is enough, or what else it takes was done."""
+        if (second_act := self._face.second_act) is None:
+            return True
+        if self._unseen:
+            await self._refuse(UNSEEN.format(self._way_to_see()))
+        elif await self._is_done(second_act):
+            return True
+        else:
+            await self._go_on()
+        return False
+
+    def _chosen(self, words: str, action: UserAction) -> UserAction:
+        return self._answer(f"You chose: {words}", action)
+
+    def _answer(self, words: str, action: UserAction, end: str = ".") -> UserAction:
+        """Say what was answered. `end`: of the sentence, where it is read aloud."""
+        raise NotImplementedError
+
+    async def _refuse(self, words: str) -> None:
+        """Say why that answers nothing."""
+        raise NotImplementedError
+
+    async def _is_done(self, second_act: SecondAct) -> bool:
+        """Whether what a yes takes besides the press was done, by hand."""
+        raise NotImplementedError
+
+    def _way_to_see(self) -> str:
+        """What shows the rest of the card."""
+        raise NotImplementedError
+
+    def _step_dialogue(self, steps: Steps) -> GrantDialogue | PlainGrantDialogue:
+        """The conversation about the second step."""
+        raise NotImplementedError
+
+    async def _go_on(self) -> None:
+        """The card still waits."""
 
     def _whole(self, *, exact: bool = False) -> Face:
         """The face with nothing folded away."""
@@ -81,7 +143,7 @@ class CardDialogue(_Conversation):
         with self._keyboard.taken():
             self._sheet.card(self._face, self._waiting, self._why_no_step)
             try:
-                await self._listen()
+                await self._go_on()
                 while True:
                     key = await self._listener.key(self._menu.keys() | {CLOSE, ENTER})
                     if (action := await self._step(key)) is not None:
@@ -94,7 +156,7 @@ class CardDialogue(_Conversation):
         with self._keyboard.taken():
             self._sheet.card(self._whole(), self._waiting)
             try:
-                return self._face.second_act is None or await self._is_typed(self._face.second_act)
+                return self._face.second_act is None or await self._is_done(self._face.second_act)
             except EOFError:
                 return False
 
@@ -116,51 +178,33 @@ class CardDialogue(_Conversation):
         if key == ENTER:
             await self._listener.again("Enter alone does not answer: press one of the keys above.")
         elif key == "a":
-            if await self._is_meant():
-                return self._answer(f"You chose: {self._primary}", self._draft.allow())
+            return await self._allow()
         elif key == SECOND and self._face.second:
-            if self._draft.is_changed:
-                await self._listener.again(SECOND_AS_IT_IS)
-            elif await self._is_meant():
-                return self._answer(f"You chose: {self._face.second}", request.allow_second())
+            return await self._allow_second()
         elif key == GRANT and self._steps is not None:
-            return await self._grant(self._steps)
+            return await self._allow_all_like_it(self._steps)
         elif key == "d":
-            return self._answer(f"You chose: {self._face.secondary}", request.deny())
+            return self._chosen(self._face.secondary, request.deny())
         elif key == "n" and self._face.offers_rest:
             return self._answer("Denied, and so is the rest of the script", request.deny_rest())
         elif key == "r":
             if reason := (await self._listener.line("Your reason, for the assistant: ") or "").strip():
                 return self._answer(f"Denied: {one_line(reason)}", request.deny(reason))
-            await self._listen()
+            await self._go_on()
         elif key == "e":
             await self._edit()
-            await self._listen()
+            await self._go_on()
         elif key == "p":
             self._sheet.preview(self._whole())
             self._unseen.discard(key)
-            await self._listen()
+            await self._go_on()
         elif key == "v":
             self._sheet.card(self._whole(exact=True))
             self._unseen.clear()
-            await self._listen()
+            await self._go_on()
         return None
 
-    async def _is_meant(self) -> bool:
-        """Whether the key for yes is enough, or what else it takes was done."""
-        second_act = self._face.second_act
-        if second_act is None:
-            return True
-        if self._unseen:
-            await self._listener.again(UNSEEN.format(min(self._unseen)))
-            return False
-        if await self._is_typed(second_act):
-            return True
-        await self._listen()
-        return False
-
-    async def _is_typed(self, second_act: SecondAct) -> bool:
-        """Whether the word of the second act was typed, alone and by hand."""
+    async def _is_done(self, second_act: SecondAct) -> bool:
         word = second_act.word
         self._sheet.say(f"{second_act.why.capitalize()}.")
         if await self._listener.is_word(word, f"Type {word} and press Enter to go on: "):
@@ -168,18 +212,16 @@ class CardDialogue(_Conversation):
         self._sheet.say(f"Not approved: the word {word} was not typed, alone and by hand.")
         return False
 
-    async def _grant(self, steps: Steps) -> UserAction | None:
-        """The second step: what else would be allowed, with this call. None when the card still waits."""
-        if self._draft.is_changed or self._unseen:
-            await self._listener.again(GRANT_AS_IT_IS if self._draft.is_changed else UNSEEN.format(min(self._unseen)))
-            return None
-        action = await GrantDialogue(steps, self._listener, self._sheet).hold()
-        if action is not None:
-            return self._answer(f"You chose: {responses.GRANT_WORDS['title']}", action)
-        await self._listen()
-        return None
+    async def _refuse(self, words: str) -> None:
+        await self._listener.again(words)
 
-    async def _listen(self) -> None:
+    def _way_to_see(self) -> str:
+        return min(self._unseen)
+
+    def _step_dialogue(self, steps: Steps) -> GrantDialogue:
+        return GrantDialogue(steps, self._listener, self._sheet)
+
+    async def _go_on(self) -> None:
         """Show the keys as soon as they count."""
         await self._listener.quiet()
         self._sheet.menu([*self._menu.items(), ("Esc", self._close_words)], self._others)
@@ -208,7 +250,7 @@ class CardDialogue(_Conversation):
         if not draft.is_changed:
             self._sheet.say("Nothing was changed.")
 
-    def _answer(self, words: str, action: UserAction) -> UserAction:
+    def _answer(self, words: str, action: UserAction, end: str = ".") -> UserAction:
         self._sheet.answer(words)
         return action
 
@@ -226,7 +268,7 @@ class CardDialogue(_Conversation):
         if shown.offers_rest:
             items["n"] = "deny the rest of the script"
         if self._steps is not None:
-            items[GRANT] = responses.GRANT_WORDS["ask"][:1].lower() + responses.GRANT_WORDS["ask"][1:]
+            items[GRANT] = Face.GRANT_WORDS["ask"][:1].lower() + Face.GRANT_WORDS["ask"][1:]
         if shown.editable:
             items["e"] = "edit"
         if shown.preview_label:
@@ -256,12 +298,6 @@ def card_dialogue(
     return CardDialogue(request, Keyboard(stdin, screen), screen, waiting, steps, close_words)
 
 
-def _offered(steps: Steps | None) -> tuple[Steps | None, str]:
-    """The second step where this card can have one, and else why it has none."""
-    why = "" if steps is None else steps.why_none
-    return (None if why else steps), why
-
-
 class PlainCardDialogue(_Conversation):
     """A card that is read aloud and answered with words."""
 
@@ -282,8 +318,7 @@ class PlainCardDialogue(_Conversation):
             ways = plain_ways(self._face, edited=self._draft.is_changed, grants=self._steps is not None)
             typed = await self._words.ask(ways, "answers nothing")
             if typed is None:
-                self.say(CLOSED)
-                return self._request.close()
+                return self._answer(CLOSED, self._request.close(), end="")
             action = await self._understood(typed)
             if action is not None:
                 return action
@@ -300,27 +335,18 @@ class PlainCardDialogue(_Conversation):
         word, _, rest = typed.partition(" ")
         word, rest = word.casefold(), rest.strip()
         if word == "allow" and not rest:
-            if not await self._is_meant():
-                return None
-            self.say(f"You chose: {self._primary}.")
-            return self._draft.allow()
+            return await self._allow()
         if typed.casefold() == SECOND_WORDS and shown.second:
-            if self._draft.is_changed:
-                self.say(SECOND_AS_IT_IS)
-                return None
-            if not await self._is_meant():
-                return None
-            self.say(f"You chose: {shown.second}.")
-            return request.allow_second()
+            return await self._allow_second()
         if self._steps is not None and _plain_words(typed) == _plain_words(PLAIN_GRANT):
-            return await self._grant(self._steps)
+            return await self._allow_all_like_it(self._steps)
         if word == "deny" and rest.casefold() == "the rest" and shown.offers_rest:
-            self.say("Denied, and so is the rest of the script.")
-            return request.deny_rest()
+            return self._answer("Denied, and so is the rest of the script", request.deny_rest())
         if word == "deny":
             reason = rest[len("because") :].strip() if rest.casefold().startswith("because") else rest
-            self.say(f"Denied: {one_line(reason)}" if reason else f"You chose: {shown.secondary}.")
-            return request.deny(reason or None)
+            if not reason:
+                return self._chosen(shown.secondary, request.deny())
+            return self._answer(f"Denied: {one_line(reason)}", request.deny(reason), end="")
         if word == "edit" and shown.editable:
             self._edit(rest)
         elif word == "preview" and shown.preview_label:
@@ -333,14 +359,7 @@ class PlainCardDialogue(_Conversation):
             self.say("That is not one of the answers." if typed else "An empty line does not answer.")
         return None
 
-    async def _is_meant(self) -> bool:
-        """Whether the word for yes is enough, or what else it takes was done."""
-        second_act = self._face.second_act
-        if second_act is None:
-            return True
-        if self._unseen:
-            self.say(self._unseen_words)
-            return False
+    async def _is_done(self, second_act: SecondAct) -> bool:
         tool = self._request.tool
         await self._words.wait_until_quiet()
         self.say(f"{second_act.why.capitalize()}. Type the name of the tool, {tool}, and press Enter to go on.")
@@ -353,19 +372,18 @@ class PlainCardDialogue(_Conversation):
         self.say(f"Not approved: that was not {tool}, alone.")
         return False
 
-    async def _grant(self, steps: Steps) -> UserAction | None:
-        """The second step. None when the card still waits."""
-        if self._draft.is_changed or self._unseen:
-            self.say(GRANT_AS_IT_IS if self._draft.is_changed else self._unseen_words)
-            return None
-        action = await PlainGrantDialogue(self._request.tool, steps, self._words).hold()
-        if action is not None:
-            self.say(f"You chose: {responses.GRANT_WORDS['title']}.")
+    def _answer(self, words: str, action: UserAction, end: str = ".") -> UserAction:
+        self.say(words + end)
         return action
 
-    @property
-    def _unseen_words(self) -> str:
-        return UNSEEN.format("the answer " + ("all" if "v" in self._unseen else "preview"))
+    async def _refuse(self, words: str) -> None:
+        self.say(words)
+
+    def _way_to_see(self) -> str:
+        return f"the answer {'all' if 'v' in self._unseen else 'preview'}"
+
+    def _step_dialogue(self, steps: Steps) -> PlainGrantDialogue:
+        return PlainGrantDialogue(self._request.tool, steps, self._words)
 
     def _edit(self, pair: str) -> None:
         name, equals, text = pair.partition("=")

@@ -270,8 +270,8 @@ class TerminalChat:
             return
         self._thinking.clear()
         self._news.clear()
-        if shown is not None and shown.task.done():
-            await self._cards.answer()
+        if shown is not None and shown.task.done() and not await self._cards.answer():
+            raise Left
 
     # Ctrl+C.
 

@@ -13,8 +13,8 @@ from lastword.card import visible
 from lastword.errors import LastWordError
 from lastword.talk import ApiError, ConnectionLost
 from lastword.terminal.card_dialogue import CLOSED, CardDialogue, PlainCardDialogue, card_dialogue
-from lastword.terminal.composer import Left
 from lastword.terminal.question_dialogue import (
+    Form,
     PlainQuestionDialogue,
     QuestionDialogue,
     QuestionReply,
@@ -175,10 +175,10 @@ class ChatCards:
             shown.task.cancel()
             await asyncio.wait({shown.task})
 
-    async def answer(self) -> None:
+    async def answer(self) -> bool:
         """The conversation is over: send what the person did, and say what became of it if it is not what they meant.
 
-        Raises `Left` when the terminal is gone. What was shown still waits in other windows then.
+        False when the terminal is gone. What was shown still waits in other windows then.
         """
         shown, self.shown = self.shown, None
         assert shown is not None
@@ -186,17 +186,18 @@ class ChatCards:
         if is_closed:
             shown.dialogue.say(CLOSED)
         elif isinstance(shown.task.exception(), OSError):
-            raise Left
+            return False
         if isinstance(shown, _ShownQuestion):
             # Its dialogue has sent the answer itself, unless Ctrl+C ended it.
             if is_closed:
-                await shown.dialogue.send(QuestionReply("close"))
+                await shown.dialogue.form.send(QuestionReply("close"))
             else:
                 shown.task.result()
             self._settled.add(shown.digest)
-            return
+            return True
         action = shown.request.close() if is_closed else shown.task.result()
         await self._send(shown, action, None if is_closed else shown.steps.agreed)
+        return True
 
     async def _send(self, shown: _ShownCard, action: UserAction, granted: str | None) -> None:
         request = shown.request
@@ -248,7 +249,8 @@ class ChatCards:
             self._settled.add(question.id)
             return None
 
-        return question_dialogue(call, self._stdin, self._screen, send, plain=self._plain)
+        form = Form(call.tool, call.name, question, send)
+        return question_dialogue(form, self._stdin, self._screen, plain=self._plain)
 
     def _is_of_another(self, call_id: str) -> bool:
         entry = self._replica.inbox.get(call_id)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card import responses, visible
+from lastword.card import Face, visible
 from lastword.consent import UserAction
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
@@ -22,11 +22,12 @@ from lastword.terminal.keyboard import CLOSE, ENTER, Listener, WordReader
 from lastword.terminal.tty import ROWS, SmallestSize
 
 if TYPE_CHECKING:
+    from lastword.card import responses
     from lastword.terminal.card_layout import Sheet
 
 # The keys of what can be chosen, in their order: without those that mean something else here or on the card.
 OPTION_KEYS = "123456789bcfhijklmoqstuxyz"
-BACK = responses.GRANT_WORDS["back"].casefold()
+BACK = Face.GRANT_WORDS["back"].casefold()
 YES = "a"
 TYPE = "w"
 FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does."
@@ -34,7 +35,7 @@ FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does
 NARROWER = "The window became narrower. Here it is again:"
 TOO_LOW = "The window was too low for what you would agree to. Here it is again:"
 HIGHER = "Make the window higher to read it."
-UNTYPED = f"Nothing was granted: the word {responses.GRANT_WORD} was not typed, alone and by hand."
+UNTYPED = "Nothing was granted: the word {} was not typed, alone and by hand."
 CROWDED = "grants nothing"
 NO_KEYS_LEFT = "There are more lines than keys. With --plain, and on the page, all of them can be chosen."
 TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat. What was done by then stays done."
@@ -92,14 +93,14 @@ def options_of(step: responses.GrantStep, choice: GrantChoice) -> list[tuple[str
         ]
         found.append((bound.shown_name, options))
     scopes = [Option(words, scope == step.scope, replace(choice, scope=scope)) for scope, words in step.scopes]
-    found.append((responses.GRANT_WORDS["how_long"], scopes))
+    found.append((Face.GRANT_WORDS["how_long"], scopes))
     calls = "no limit for calls" if choice.calls is None else f"{choice.calls} call{'' if choice.calls == 1 else 's'}"
     limits = [Option(calls, limit="")]
     for each in step.sums:
         most = choice.sums.get(each.name, "").strip()
         words = f"{visible(most)} of {each.shown_name} in all" if most else f"no limit for {each.shown_name} in all"
         limits.append(Option(words, limit=each.name))
-    return [*found, (responses.GRANT_WORDS["ends_after"], limits)]
+    return [*found, (Face.GRANT_WORDS["ends_after"], limits)]
 
 
 def limited(choice: GrantChoice, limit: str, typed: str) -> GrantChoice | None:
@@ -197,7 +198,7 @@ class GrantDialogue:
             else:
                 self._is_typed = await self._listener.is_word(step.word, f"Type {step.word} and press Enter: ")
                 if not self._is_typed:
-                    self._sheet.say(UNTYPED)
+                    self._sheet.say(UNTYPED.format(step.word))
                 await self._listen(step)
 
     def _why_unread(self) -> str:
@@ -218,7 +219,7 @@ class GrantDialogue:
             return None  # They changed their mind.
         changed = limited(choice, option.limit, typed)
         if changed is None:
-            self._sheet.say(responses.GRANT_WORDS["not_whole"])
+            self._sheet.say(Face.GRANT_WORDS["not_whole"])
         return changed
 
     def _show(self, step: responses.GrantStep, choice: GrantChoice) -> None:
@@ -227,7 +228,7 @@ class GrantDialogue:
         self._keys, self._drawn_width = {}, self._smallest.columns
         is_short = False
         is_first = choice == GrantChoice()
-        begins = [("", responses.GRANT_WORDS["title"], "bold"), ("", step.begins, "dim"), ("", "", "")]
+        begins = [("", Face.GRANT_WORDS["title"], "bold"), ("", step.begins, "dim"), ("", "", "")]
         sheet.rows([("", "", ""), *(begins if is_first else ())])
         for heading, options in options_of(step, choice):
             sheet.rows([("  ", heading, "bold")])
@@ -245,7 +246,7 @@ class GrantDialogue:
     def _menu(self, step: responses.GrantStep) -> dict[str, str]:
         if not step.digest:
             return {}
-        return {YES: responses.GRANT_WORDS["title"]} if self._is_typed else {TYPE: f"type the word {step.word}"}
+        return {YES: Face.GRANT_WORDS["title"]} if self._is_typed else {TYPE: f"type the word {step.word}"}
 
     async def _listen(self, step: responses.GrantStep) -> None:
         await self._listener.quiet()
@@ -294,14 +295,14 @@ class PlainGrantDialogue:
             return None
         changed = limited(choice, option.limit, typed)
         if changed is None:
-            self._say(responses.GRANT_WORDS["not_whole"])
+            self._say(Face.GRANT_WORDS["not_whole"])
         return changed
 
     def _say_all(self, step: responses.GrantStep, choice: GrantChoice) -> None:
         rows = options_of(step, choice)
         # The numbers stay, and what is chosen is in the sentence: whoever listens hears the list once.
         if choice == GrantChoice():
-            self._say(f"{responses.GRANT_WORDS['title']}.")
+            self._say(f"{Face.GRANT_WORDS['title']}.")
             self._say(step.begins)
             number = 0
             for heading, options in rows:

@@ -89,6 +89,10 @@ class Progress:
         else:
             self._tell(event)
 
+    def report(self, call_id: str, message: str, id: str | None = None, fraction: float | None = None) -> None:
+        """The same of a report that came in another way."""
+        self.show(Reported(call_id, message, id, fraction))
+
     def say(self, words: str) -> None:
         """A line of our own between the reports."""
         self._print(words)
@@ -303,8 +307,7 @@ class _Watcher:
         if outcome.changed:
             first, more = outcome.changed[0], len(outcome.changed) - 1
             what = f"{first} and {more} more" if more else first
-            words = f"{what} changed. To take it back: lastword undo {outcome.call_id}"
-            self.progress.show(Reported(outcome.call_id, words, None, None))
+            self.progress.report(outcome.call_id, f"{what} changed. To take it back: lastword undo {outcome.call_id}")
 
     def interrupt(self, task: asyncio.Task[Any]) -> None:
         if self._approver is not None and self._approver.close():

@@ -44,10 +44,10 @@ Line = tuple[str, str, str]
 """What stands before every piece of a line, its text, and its style."""
 
 
-def words_of(call: views.CallItem, question: views.QuestionView, *, whole: bool = False) -> Iterator[Line]:
+def words_of(tool: str, name: str, question: views.QuestionView, *, whole: bool = False) -> Iterator[Line]:
     """The lines of the question: ours, and the tool's own words as a quotation."""
-    yield "", f"? {call.name} wants to know something", f"bold {COLOR}"
-    yield "", f"{call.tool}: {question.about}", "dim"
+    yield "", f"? {name} wants to know something", f"bold {COLOR}"
+    yield "", f"{tool}: {question.about}", "dim"
     yield "", "", ""
     yield "", "The tool asks:", "bold"
     shown = question.message if whole else _beginning(question)
@@ -75,12 +75,16 @@ def _kind(field: views.FormField) -> str:
     return kind if field.required else f"{kind}, optional"
 
 
-class _Answers:
-    """What was filled in so far."""
+class Form:
+    """A question, and what was filled in so far."""
 
-    def __init__(self, fields: Iterable[views.FormField]) -> None:
-        self.fields = tuple(fields)
+    def __init__(self, tool: str, name: str, question: views.QuestionView, send: Send) -> None:
+        """`name`: what its tool is called on a screen."""
+        self.question = question
+        self.fields = question.fields
+        self.send = send
         self.texts: dict[str, str] = {}
+        self._tool, self._name = tool, name
 
     def set(self, field: views.FormField, typed: str) -> None:
         """Take a text; the label of a choice stands for its value, and an empty text for nothing."""
@@ -94,8 +98,17 @@ class _Answers:
         else:
             self.texts.pop(field.name, None)
 
-    def lines(self) -> Iterator[str]:
+    def words(self, *, whole: bool = False) -> Iterator[Line]:
+        """The lines of the question."""
+        return words_of(self._tool, self._name, self.question, whole=whole)
+
+    @property
+    def reply(self) -> QuestionReply:
         """What would be sent."""
+        return QuestionReply("give", dict(self.texts))
+
+    def lines(self) -> Iterator[str]:
+        """The same, to be read."""
         for field in self.fields:
             text = self.texts.get(field.name)
             yield f"{field.label}: {'(nothing)' if text is None else MASK if field.secret else text}"
@@ -109,20 +122,16 @@ class _Answers:
 class QuestionDialogue:
     """A question that is answered with keys."""
 
-    def __init__(self, call: views.CallItem, keys: Keys, screen: TextIO, send: Send) -> None:
-        assert call.question is not None
-        self._call = call
-        self._question = call.question
+    def __init__(self, form: Form, keys: Keys, screen: TextIO) -> None:
+        self.form = form
         self._keys = keys
-        self.send = send
-        self._answers = _Answers(call.question.fields)
         self._sheet = Sheet(COLOR, screen, PROMPT)
         self._listener = Listener(keys, self._sheet)
 
     async def hold(self) -> QuestionReply:
         """Show the question and talk until it was answered."""
         with self._keys.taken():
-            self._print(words_of(self._call, self._question))
+            self._print(self.form.words())
             try:
                 await self._listen()
                 while True:
@@ -150,13 +159,13 @@ class QuestionDialogue:
         if key == "f":
             await self._fill()
         elif key == "m":
-            self._print(words_of(self._call, self._question, whole=True))
+            self._print(self.form.words(whole=True))
         elif key == "s":
-            if (missing := self._answers.lacks) is not None:
+            if (missing := self.form.lacks) is not None:
                 self.say(f"“{missing.label}” has to be filled in first: f does.")
             else:
-                reply = QuestionReply("give", dict(self._answers.texts))
-                problem = await self.send(reply)
+                reply = self.form.reply
+                problem = await self.form.send(reply)
                 self.say(GIVEN if problem is None else f"Not sent: {problem}")
                 if problem is None:
                     return reply
@@ -164,25 +173,25 @@ class QuestionDialogue:
         return None
 
     async def _over(self, reply: QuestionReply, words: str) -> QuestionReply:
-        await self.send(reply)
+        await self.form.send(reply)
         self.say(words)
         return reply
 
     async def _fill(self) -> None:
-        for number, field in enumerate(self._answers.fields, 1):
-            before = "" if field.secret else self._answers.texts.get(field.name, "")
+        for number, field in enumerate(self.form.fields, 1):
+            before = "" if field.secret else self.form.texts.get(field.name, "")
             words = f"{number}. {field.label[:40]} ({_kind(field)}): "
             typed = await self._listener.line(words, before, secret=field.secret)
             if typed is None:
                 break  # Esc goes back to the menu, with what is there so far.
-            self._answers.set(field, typed)
-        self._print([("", "What would be sent:", "bold"), *(("  ", line, "") for line in self._answers.lines())])
+            self.form.set(field, typed)
+        self._print([("", "What would be sent:", "bold"), *(("  ", line, "") for line in self.form.lines())])
 
     @property
     def _menu(self) -> dict[str, str]:
-        items = {"f": "fill in", "s": GIVE.casefold()} if self._question.can_give else {}
+        items = {"f": "fill in", "s": GIVE.casefold()} if self.form.question.can_give else {}
         items["k"] = DECLINE.casefold()
-        if self._question.message_fold is not None:
+        if self.form.question.message_fold is not None:
             items["m"] = "whole message"
         return items
 
@@ -203,39 +212,35 @@ class QuestionDialogue:
 
 
 def question_dialogue(
-    call: views.CallItem, stdin: TextIO, screen: TextIO, send: Send, *, plain: bool
+    form: Form, stdin: TextIO, screen: TextIO, *, plain: bool
 ) -> QuestionDialogue | PlainQuestionDialogue:
     """The conversation about a question at this terminal."""
     if plain:
-        return PlainQuestionDialogue(call, WordReader(stdin, screen), send)
-    return QuestionDialogue(call, Keyboard(stdin, screen), screen, send)
+        return PlainQuestionDialogue(form, WordReader(stdin, screen))
+    return QuestionDialogue(form, Keyboard(stdin, screen), screen)
 
 
 class PlainQuestionDialogue:
     """A question that is read aloud and answered with words."""
 
-    def __init__(self, call: views.CallItem, words: WordReader, send: Send) -> None:
-        assert call.question is not None
-        self._call = call
-        self._question = call.question
+    def __init__(self, form: Form, words: WordReader) -> None:
+        self.form = form
         self._words = words
         self.say = words.say
-        self.send = send
-        self._answers = _Answers(call.question.fields)
 
     async def hold(self) -> QuestionReply:
         """Say the question and talk until it was answered."""
-        for lead, text, _ in words_of(self._call, self._question, whole=True):
+        for lead, text, _ in self.form.words(whole=True):
             self.say(lead + text)
         while True:
             await self._words.wait_until_quiet()
-            ways = ["fill NUMBER", "send"] if self._question.can_give else []
+            ways = ["fill NUMBER", "send"] if self.form.question.can_give else []
             self.say(f"Type one of these and press Enter: {', '.join([*ways, 'rather not say', 'close'])}.")
             typed = await self._line()
             reply = QuestionReply("close") if typed is None else await self._understood(typed.strip().casefold())
             if reply is None:
                 continue
-            if (problem := await self.send(reply)) is None:
+            if (problem := await self.form.send(reply)) is None:
                 self.say({"give": GIVEN, "decline": DECLINED}.get(reply.action, CLOSED))
                 return reply
             self.say(f"Not sent: {problem}")
@@ -251,15 +256,15 @@ class PlainQuestionDialogue:
             return ""
 
     async def _understood(self, typed: str) -> QuestionReply | None:
-        fields = self._answers.fields
+        fields = self.form.fields
         word, _, number = typed.partition(" ")
         if typed == "close":
             return QuestionReply("close")
         if typed == DECLINE.casefold():
             return QuestionReply("decline")
-        if typed == "send" and self._question.can_give:
-            if (missing := self._answers.lacks) is None:
-                return QuestionReply("give", dict(self._answers.texts))
+        if typed == "send" and self.form.question.can_give:
+            if (missing := self.form.lacks) is None:
+                return self.form.reply
             self.say(f"“{missing.label}” has to be filled in first.")
         elif word == "fill" and number.isdigit() and 0 < int(number) <= len(fields):
             await self._fill(fields[int(number) - 1])
@@ -274,6 +279,6 @@ class PlainQuestionDialogue:
                 typed = await self._line()
         else:
             typed = await self._line()
-        self._answers.set(field, typed or "")
-        for line in self._answers.lines():
+        self.form.set(field, typed or "")
+        for line in self.form.lines():
             self.say(line)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from lastword.call import Reported
 from lastword.card import views, visible
 from lastword.consent import IN_A_WORD
 from lastword.terminal.card_layout import MIN_WIDTH
@@ -225,13 +224,13 @@ class Transcript:
             acts.append(self._speech.finish)
         if call.card is not None and (before is None or before.card != call.card) and not self._can_answer:
             acts.append(lambda: self.print(f"{call.name} ({call.tool}) waits for an answer in another window."))
-        if not is_past and call.reply is not None and (before is None or before.reply != call.reply):
-            acts += self._acts_of_reply(call, call.reply)
+        reply = None if is_past or (before is not None and before.reply == call.reply) else call.reply
+        if reply is not None and reply.how not in STANDING and call.id not in self.told:
+            acts.append(partial(self.print, f"{call.name}: {answer_words(reply)}"))
         seen = before.reported_so_far if before is not None else 0
         for report in () if is_past else call.reports:
             if report.number > seen:
-                told = Reported(call.id, report.text, report.id, report.fraction)
-                acts.append(partial(self._report, told))
+                acts.append(partial(self._report, call.id, report))
         if call.end is not None and (before is None or before.end is None):
             acts.append(lambda: self.print(self._ended(call)))
             if call.content:
@@ -244,14 +243,9 @@ class Transcript:
             acts.append(lambda: self.print(words))
         return acts
 
-    def _acts_of_reply(self, call: views.CallItem, reply: views.CallReply) -> list[Act]:
-        if reply.how in STANDING or call.id in self.told:
-            return []
-        return [lambda: self.print(f"{call.name}: {answer_words(reply)}")]
-
-    def _report(self, report: Reported) -> None:
+    def _report(self, call_id: str, report: views.CallReport) -> None:
         self._speech.finish()
-        self.progress.show(report)
+        self.progress.report(call_id, report.text, report.id, report.fraction)
 
     def _ended(self, call: views.CallItem) -> str:
         assert call.end is not None
@@ -275,7 +269,7 @@ class Transcript:
         """Say how to take the changes back: the id has to be seen to be typed."""
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
-        self.progress.show(Reported(call.id, f"{what} changed. To take it back: /undo {call.id}", None, None))
+        self.progress.report(call.id, f"{what} changed. To take it back: /undo {call.id}")
 
 
 def _counted(count: int, noun: str) -> str:

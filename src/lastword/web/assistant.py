@@ -177,7 +177,7 @@ class Assistant:
         tried = await self._form.choose(address, name, key)
         if self.is_busy or not self._take_model():
             self.tell_settings()
-        return replace(tried, event=self._feed.last_id)
+        return tried
 
     def stop_looking(self) -> None:
         """Do not go on with what was left: it is not of the conversation that is open now, or goes along with it."""

@@ -256,7 +256,7 @@ class CardRoutes:
                 refused = refusal_for(problem)
                 what = str(refused) if refused is problem else refused.fact
                 results.append(responses.AnswerResult(seen.call_id, refused.code, visible(what)))
-        return responses.DoneSeverally(event=self._view.feed.last_id, results=tuple(results))
+        return responses.DoneSeverally(results=tuple(results))
 
     async def _answer_question(self, body: QuestionBody, visitor: Visitor) -> None:
         cards = self._of(body.call_id)
@@ -322,7 +322,7 @@ class CardRoutes:
     async def _step(self, request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
         cards = self._of(request.call_id)
         folder, waiting = cards.beside(request)
-        seen = await SeenStep.of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
+        seen = await SeenStep.of(request, choice, folder, waiting, self._journal)
         if not cards.is_own and seen.step.scope == "session":
             return replace(seen, step=replace(seen.step, ends=ENDS_THERE))
         return seen
@@ -354,7 +354,7 @@ class CardRoutes:
             raise _unfit(problem) from None
         except ArgumentsError as several:
             raise _unfit(several.problems[0]) from None
-        return responses.ExplainedCall(event=self._view.feed.last_id, saying=told.saying, why=told.sentence)
+        return responses.ExplainedCall(saying=told.saying, why=told.sentence)
 
     async def _revoke(self, body: RevokeBody, visitor: Visitor) -> None:
         """Take a grant back. What it has started goes on; nothing more starts by it."""

@@ -227,13 +227,13 @@ class ConversationView:
         self.show(builder.item)
 
     async def resolve(self, call_id: str, decision: Decision, by: str, word: str | None) -> str:
-        """Decide about a call whose end is not known. Says what became of it."""
+        """Decide about a call whose end is not known. Says what became of it, marked."""
         if decision == "again" and (started := (await self.session.journal.life(call_id)).started):
             self._check_again(started["tool"], word)
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.assistant.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._end(outcome, self._clock())
-        return outcome.message
+        return visible(outcome.message)
 
     def _check_again(self, tool: str, word: str | None) -> None:
         """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
@@ -241,7 +241,7 @@ class ConversationView:
         self.checks.check_word(tool.casefold(), word, fact, f"type the name of the tool, {visible(tool)}, as well")
 
     async def undo(self, call_id: str | None, by: str) -> str:
-        """Take back what a call changed, or the last one that changed something. Says what was restored."""
+        """Take back what a call changed, or the last one that changed something. Says what was restored, marked."""
         call_id = call_id or await last_changed(self.session.journal, self.session.id)
         if call_id is None:
             raise SessionError("no call of this session has changed a file that is not restored already")
@@ -251,10 +251,10 @@ class ConversationView:
             builder = CallItemBuilder(call)
             builder.undone(by)
             self.show(builder.item)
-        return taken.message
+        return visible(taken.message)
 
     async def _undo_last(self, by: str) -> None:
-        self.shown.note(f"{visible(await self.undo(None, by))} The model hears of it.")
+        self.shown.note(f"{await self.undo(None, by)} The model hears of it.")
 
     def _builder(self, call_id: str) -> CallItemBuilder:
         """What puts the item of a call that goes on together. After a restart it begins with what the item says."""

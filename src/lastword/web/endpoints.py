@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -43,6 +44,7 @@ CONTENT_KEPT = "private, max-age=31536000, immutable"
 CONTENT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 T = TypeVar("T")
+WhatWasDone = responses.Done | str | None
 
 _encode = msgspec.json.Encoder().encode
 
@@ -83,9 +85,12 @@ class Endpoints:
         return Route(path, answer, methods=["GET"])
 
     def changing(
-        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[responses.Done | None]]
+        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[WhatWasDone] | WhatWasDone]
     ) -> Route:
-        """A path by which a window of ours does something. What is sent is checked before anybody looks at it."""
+        """A path by which a window of ours does something. What is sent is checked before anybody looks at it.
+
+        `act` says what was done where there is something to say, in words that are marked; the event is put in here.
+        """
 
         async def answer(request: Request) -> Response:
             _name_route(request)
@@ -96,10 +101,12 @@ class Endpoints:
             except (msgspec.DecodeError, msgspec.ValidationError) as problem:
                 raise Refusal(400, "bad_request", str(problem)) from None
             try:
-                done = await act(body, visitor)
+                done = act(body, visitor)
+                done = await done if isinstance(done, Awaitable) else done
             except LastWordError as problem:
                 raise refusal_for(problem) from None
-            return _headed(_json(done or responses.Done(event=self._view.feed.last_id)))
+            told = responses.DoneInWords(message=done) if isinstance(done, str) else done or responses.Done()
+            return _headed(_json(replace(told, event=self._view.feed.last_id)))
 
         return Route(path, answer, methods=["POST"])
 

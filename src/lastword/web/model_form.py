@@ -90,7 +90,6 @@ class ModelForm:
             kept.write(self._file)
             self._waiting = kept
         return responses.TriedModel(
-            event="",  # Whoever tells the windows of it knows.
             model=visible(kept.words),
             streams=trial.streams,
             native="native" in trial.handled,

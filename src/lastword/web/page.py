@@ -192,7 +192,8 @@ class Page:
 
     def routes(self) -> list[Route]:
         """Everything the page needs, for the app to stand beside its own."""
-        at = Endpoints(self._view, self._gate, self._limits)
+        view, gate = self._view, self._gate
+        at = Endpoints(view, gate, self._limits)
         return [
             at.public("/", self._index),
             at.public("/enter", self._enter),
@@ -202,15 +203,15 @@ class Page:
             at.reading("/page/shared", self._shared),
             at.changing("/page/say", SayBody, self._say),
             at.changing("/page/again", AgainBody, self._again),
-            at.changing("/page/stop", StopBody, self._stop),
-            at.changing("/page/stop_everything", EmptyBody, self._stop_everything),
-            at.changing("/page/cancel", CallBody, self._cancel),
+            at.changing("/page/stop", StopBody, lambda body, _: view.stop(turn=body.turn)),
+            at.changing("/page/stop_everything", EmptyBody, lambda _, visitor: view.stop_everything(visitor.by)),
+            at.changing("/page/cancel", CallBody, lambda body, _: view.cancel(body.call_id)),
             at.changing("/page/resolve", ResolveBody, self._resolve),
-            at.changing("/page/undo", UndoBody, self._undo),
-            at.changing("/page/preset", PresetBody, self._preset),
+            at.changing("/page/undo", UndoBody, lambda body, visitor: view.undo(body.call_id, str(visitor.by))),
+            at.changing("/page/preset", PresetBody, lambda body, _: view.assistant.choose(body.name)),
             at.changing("/page/model", ModelBody, self._model),
-            at.changing("/page/key", EmptyBody, self._key),
-            at.changing("/page/lock", EmptyBody, self._lock),
+            at.changing("/page/key", EmptyBody, lambda *_: responses.NewKey(path=f"/enter?key={gate.make_key()}")),
+            at.changing("/page/lock", EmptyBody, lambda *_: gate.close_windows()),
             *self._cards.routes(at),
             *self._conversations.routes(at),
             *([] if self._servers is None else self._servers.routes(at)),
@@ -291,32 +292,8 @@ class Page:
         await self._conversations.check_free(self._view.session.id)
         self._view.assistant.again(body.message, body.text, visitor.name)
 
-    async def _stop(self, body: StopBody, visitor: Visitor) -> None:
-        self._view.stop(turn=body.turn)
-
-    async def _stop_everything(self, body: EmptyBody, visitor: Visitor) -> responses.DoneInWords:
-        message = await self._view.stop_everything(visitor.by)
-        return responses.DoneInWords(event=self._view.feed.last_id, message=message)
-
-    async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
-        self._view.cancel(body.call_id)
-
-    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> responses.DoneInWords:
-        message = await self._view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
-        return responses.DoneInWords(event=self._view.feed.last_id, message=visible(message))
-
-    async def _undo(self, body: UndoBody, visitor: Visitor) -> responses.DoneInWords:
-        message = await self._view.undo(body.call_id, str(visitor.by))
-        return responses.DoneInWords(event=self._view.feed.last_id, message=visible(message))
-
-    async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
-        self._view.assistant.choose(body.name)
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> str:
+        return await self._view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
 
     async def _model(self, body: ModelBody, visitor: Visitor) -> responses.TriedModel:
         return await self._view.assistant.choose_model(body.address, body.model, body.key)
-
-    async def _key(self, body: EmptyBody, visitor: Visitor) -> responses.NewKey:
-        return responses.NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
-
-    async def _lock(self, body: EmptyBody, visitor: Visitor) -> None:
-        await self._gate.close_windows()

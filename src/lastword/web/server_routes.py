@@ -172,7 +172,7 @@ class ServerRoutes:
             server = self._servers.find(body.name)
             if seen.same_as(server.pinned) and not server.is_busy:
                 await self._servers.trust(seen)  # At most it calls itself something else.
-        shown = _shown(seen, server, self._view.feed.last_id)
+        shown = _shown(seen, server)
         self._seen[shown.digest] = seen
         if len(self._seen) > MAX_SEEN:
             del self._seen[next(iter(self._seen))]
@@ -184,7 +184,7 @@ class ServerRoutes:
         seen = self._seen.get(body.digest)
         if seen is None or seen.launch.name != body.name:
             raise self._checks.changed()
-        shown = _shown(seen, self._servers.find(body.name), "")
+        shown = _shown(seen, self._servers.find(body.name))
         if shown.digest != body.digest:
             raise self._checks.changed()
         self._checks.check_opened(shown.must_open, body.opened, what="what the server says", act="trust")
@@ -234,7 +234,7 @@ def _entry(server: McpServer) -> responses.ServerEntry:
     )
 
 
-def _shown(seen: Inspection, server: McpServer, event: str) -> responses.SeenServer:
+def _shown(seen: Inspection, server: McpServer) -> responses.SeenServer:
     """What a server says, as a person decides about it."""
     pinned = server.pinned
     tools = tuple(_tools(seen)) if pinned is None else ()
@@ -244,7 +244,6 @@ def _shown(seen: Inspection, server: McpServer, event: str) -> responses.SeenSer
     # Of the way as well, and of what it was compared with: another answer would be to another question.
     facts = [seen.launch.facts(), seen.digest, None if pinned is None else [pinned.launch, pinned.tools]]
     return responses.SeenServer(
-        event=event,
         name=seen.launch.name,
         digest=values.digest(values.canonical(facts)),
         version=seen.version,

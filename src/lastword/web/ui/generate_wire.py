@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
 
 import msgspec
 
-from lastword.card import responses, views
+from lastword.card import Face, responses, views
 from lastword.server import ErrorBody
 from lastword.web import page
 from lastword.web.endpoints import PageBody
@@ -57,7 +57,7 @@ def _words() -> Iterator[str]:
     """Words that the terminal has as well."""
     yield "/** What the second step of a card says on every surface. */"
     yield "export const GRANT_WORDS = {"
-    yield from (f"  {name}: {json.dumps(words, ensure_ascii=False)}," for name, words in responses.GRANT_WORDS.items())
+    yield from (f"  {name}: {json.dumps(words, ensure_ascii=False)}," for name, words in Face.GRANT_WORDS.items())
     yield "} as const;\n"
 
 
