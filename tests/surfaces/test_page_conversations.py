@@ -215,7 +215,7 @@ def test_going_back_tells_the_model_of_a_call_in_doubt(houses):
     talk(window, "/page/say", {"text": "Pay the bill"})
 
     async def die_while_it_runs() -> None:
-        house.front.page._view.show(views.CallItem(id="c1", tool="pay", status="doubt"))
+        house.front.page.view.show(views.CallItem(id="c1", tool="pay", status="doubt"))
 
     house.do(die_while_it_runs())
     message = next(i for i in window.get("/page/state")[1]["items"] if i.get("text") == "Pay the bill")

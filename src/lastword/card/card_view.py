@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from lastword import values
 from lastword.card import views
-from lastword.card.face import Face
+from lastword.card.face import Face, marked_spans
 from lastword.card.text import fold_of, literal, one_line, visible
 from lastword.consent import ApprovalRequest, mask
-from lastword.display import TAB, is_plain, marks, units, visible_parts
+from lastword.display import is_plain, marks, units
 from lastword.editor import DiffLine, FileDiff, Preview, diff_of
 
 # A text beyond this is not edited in a card, and not shown side by side.
@@ -168,23 +168,9 @@ def _diff_rows(diff: FileDiff) -> Iterator[views.DiffRow]:
             yield ("gap", at_old, at_new, f"{_counted(first - at_old, 'unchanged line')}", (), "")
         at_old, at_new = first + hunk.old_count, hunk.new_start + (not hunk.new_count) + hunk.new_count
         for line in hunk.lines:
-            shown, changed = _marked_line(line)
+            is_same = not line.changed and is_plain(line.text)
+            shown, changed = (line.text, ()) if is_same else marked_spans(line.text, line.changed, units)
             yield (line.kind, line.old, line.new, shown, changed, _aside(line))
-
-
-def _marked_line(line: DiffLine) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """A line as it may be seen, and what is new in it there."""
-    if not line.changed and is_plain(line.text):
-        return line.text, ()
-    cuts = [cut for span in line.changed for cut in span]
-    shown, changed, at = "", [], 0
-    for number, part in enumerate(visible_parts(line.text, cuts)):
-        part = part.replace("‹tab›", TAB)
-        size = units(part)
-        if number % 2:
-            changed.append((at, at + size))
-        shown, at = shown + part, at + size
-    return shown, tuple(changed)
 
 
 def _aside(line: DiffLine) -> str:

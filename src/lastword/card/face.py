@@ -12,7 +12,7 @@ to windows (views.py), and where entries come from (web/conversation.py, web/oth
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -323,7 +323,8 @@ def _marked(rows: list[Row]) -> list[Row]:
     texts = "\n".join(row.text for row in rows)
     # A tab ends a run of spaces, as any character does.
     if not is_plain(texts.replace("\t", "|")):
-        return [_marked_row(row) for row in rows]
+        marked = [(row, *marked_spans(row.text, row.changed, len)) for row in rows]
+        return [Row(row.kind, shown, row.old, row.new, changed) for row, shown, changed in marked]
     return [_tabbed(row) if "\t" in row.text else row for row in rows] if "\t" in texts else rows
 
 
@@ -335,15 +336,18 @@ def _tabbed(row: Row) -> Row:
     return Row(row.kind, row.text.replace("\t", TAB), row.old, row.new, changed)
 
 
-def _marked_row(row: Row) -> Row:
-    """A row with its marks, and where what changed is between them."""
-    shown, changed = "", []
-    cuts = [cut for span in row.changed for cut in span]
-    for number, part in enumerate(visible_parts(row.text, cuts)):
-        at, shown = len(shown), shown + part.replace("‹tab›", TAB)
+def marked_spans(
+    text: str, changed: Sequence[tuple[int, int]], size: Callable[[str], int]
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """A line with its marks, and where what changed is between them, in whatever a surface counts."""
+    shown, spans, at = "", [], 0
+    for number, part in enumerate(visible_parts(text, [cut for span in changed for cut in span])):
+        part = part.replace("‹tab›", TAB)
+        end = at + size(part)
         if number % 2:
-            changed.append((at, len(shown)))
-    return Row(row.kind, shown, row.old, row.new, tuple(changed))
+            spans.append((at, end))
+        shown, at = shown + part, end
+    return shown, tuple(spans)
 
 
 def _rows(preview: Preview) -> tuple[list[Row], list[Row]]:

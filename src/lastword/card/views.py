@@ -67,11 +67,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     next_model: str = ""
     """The one that was chosen, and answers as soon as what runs is over."""
 
-    @property
-    def chosen(self) -> PresetChoice:
-        """The preset that is worked under."""
-        return next((p for p in self.presets if p.name == self.preset), PresetChoice(name=self.preset))
-
 
 class CardArgument(msgspec.Struct, frozen=True, kw_only=True):
     """An argument of the call that a card asks about."""

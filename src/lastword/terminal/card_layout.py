@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lastword.display import color_name
-from lastword.terminal.tty import size_of, wrap
+from lastword.terminal.tty import MIN_WIDTH, size_of, wrap
 
 if TYPE_CHECKING:
     from lastword.card import Face
@@ -26,8 +26,6 @@ BAR = "│ "
 QUOTE = "▌ "
 LINE = "┊ "
 PROMPT = "╰▸ "
-# Below this the frame would leave no room for the text.
-MIN_WIDTH = 24
 # Below this the numbers of a diff would.
 MIN_NUMBERED_WIDTH = 60
 

@@ -138,13 +138,13 @@ class TerminalChat:
                 self._news.set()
 
     def _take(self, event: WindowEvent) -> list[ItemChange | str]:
-        is_first, preset = not self.replica.is_known, self.replica.settings.preset
+        is_first, before = not self.replica.is_known, self.replica.preset.name
         changes = self.replica.take(event)
         if is_first:
             return []  # What was there before is said in the greeting.
-        settings = self.replica.settings
+        now = self.replica.preset
         # Also when it was chosen in another window: auto-approval is never silent.
-        return [*changes, *([f"From now on: {preset_status(settings.chosen)}."] if settings.preset != preset else [])]
+        return [*changes, *([f"From now on: {preset_status(now)}."] if now.name != before else [])]
 
     async def _hear_news(self) -> None:
         """Wait until something has happened. What ended the stream ends the conversation."""
@@ -198,7 +198,7 @@ class TerminalChat:
 
     async def _read(self, composer: Composer) -> str | None:
         """What the person says; None when something else happened first, with what they had typed put aside."""
-        mark = preset_mark(self.replica.settings.chosen)
+        mark = preset_mark(self.replica.preset)
         reading = asyncio.ensure_future(composer.read(mark))
         try:
             while True:
@@ -209,7 +209,7 @@ class TerminalChat:
                 if reading.done():
                     return reading.result().strip()
                 self._check()
-                if self._is_at_work or mark != preset_mark(self.replica.settings.chosen) or self._has_news():
+                if self._is_at_work or mark != preset_mark(self.replica.preset) or self._has_news():
                     return None
         finally:
             if not reading.done():

@@ -136,7 +136,8 @@ class ChatCommands:
 
     async def _runs(self, rest: str) -> None:
         told = await self._window.read("timeline", responses.SessionTimeline)
-        rows = [_call_row(call) for call in told.calls] + [_script_row(script) for script in told.runs]
+        rows = [(script.at, f"{script.id}  script: {script.status}") for script in told.runs]
+        rows = [*map(_call_row, told.calls), *rows]
         lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
         if len(lines) > MAX_RUNS:
             lines = [f"… {len(lines) - MAX_RUNS} earlier", *lines[-MAX_RUNS:]]
@@ -169,7 +170,7 @@ class ChatCommands:
 
     async def _answer(self, rest: str) -> None:
         waiting = self._chat.replica.waiting_elsewhere()
-        if rest and is_numbers(rest):
+        if re.fullmatch(r"[\d,-]{1,60}", rest):
             numbered = {entry.id for entry in self._listing.pick(rest)}
             waiting = [entry for entry in waiting if entry.id in numbered]
         elif rest:
@@ -257,10 +258,6 @@ def _call_row(call: views.CallItem) -> tuple[float, str]:
     can = f"  undone by {call.undone_by}" if call.undone_by else "  can be undone" if call.changed else ""
     first = call.end.message.split("\n", 1)[0][:80]
     return began, f"{call.id}  {call.tool}: {call.end.kind}{can}  {first}"
-
-
-def _script_row(script: views.ScriptItem) -> tuple[float, str]:
-    return script.at, f"{script.id}  script: {script.status}"
 
 
 class News:
@@ -378,11 +375,6 @@ def _missed_lines(missed: Sequence[views.InboxMissed]) -> list[str]:
     if len(missed) > MAX_MISSED:
         lines.insert(0, f"{'':9}… {len(missed) - MAX_MISSED} earlier ones")
     return lines
-
-
-def is_numbers(text: str) -> bool:
-    """Whether this names entries by their numbers."""
-    return re.fullmatch(r"[\d,-]{1,60}", text) is not None
 
 
 class _Filter:

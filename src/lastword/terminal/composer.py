@@ -16,15 +16,12 @@ from typing import Protocol, TextIO
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from lastword.store import make_private
-from lastword.terminal.keyboard import read_line
-from lastword.terminal.tty import size_of
+from lastword.terminal.keyboard import output_on, read_line
 
 # A message of several lines where a line is all that can be read.
 CONTINUES = "\\"
@@ -62,8 +59,7 @@ class LineComposer:
             complete_style=CompleteStyle.READLINE_LIKE,
             enable_open_in_editor=True,
             mouse_support=False,
-            # Without asking the terminal where its cursor is: many do not answer, and would be scolded on the screen.
-            output=Vt100_Output(sys.stdout, _size, term=os.environ.get("TERM"), enable_cpr=False),
+            output=output_on(sys.stdout),
         )
         self._kept = ""
 
@@ -166,11 +162,6 @@ class PipeComposer:
             for line in stdin:
                 self._loop.call_soon_threadsafe(self._lines.put_nowait, line.rstrip("\n"))
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
-
-
-def _size() -> Size:
-    columns, rows = size_of(sys.stdout)
-    return Size(rows=rows, columns=columns)
 
 
 def open_history(path: Path | None) -> History:

@@ -243,12 +243,11 @@ class Keyboard:
         def _(event: KeyPressEvent) -> None:
             event.app.exit(result=None)
 
-        # Without asking the terminal where its cursor is: many do not answer, and would be scolded on the screen.
-        output = Vt100_Output(self._screen, self._size, term=os.environ.get("TERM"), enable_cpr=False)
         # What was typed leaves the screen again: it may be a secret, and what came of it is said below the card.
         session: PromptSession[str | None] = PromptSession(
-            input=self._input, output=output, key_bindings=bindings, is_password=secret, erase_when_done=True,
-            enable_open_in_editor=not secret, mouse_support=False, input_processors=None if secret else [_Marks()],
+            input=self._input, output=output_on(self._screen), key_bindings=bindings, is_password=secret,
+            erase_when_done=True, enable_open_in_editor=not secret, mouse_support=False,
+            input_processors=None if secret else [_Marks()],
         )  # fmt: skip
         session.app.ttimeoutlen = ESCAPE_SECONDS
         return session
@@ -259,15 +258,22 @@ class Keyboard:
         except KeyboardInterrupt:
             raise EOFError from None
 
-    def _size(self) -> Size:
-        columns, rows = size_of(self._screen)
-        return Size(rows=rows, columns=columns)
-
     def forget(self) -> None:
         """Throw away everything that was typed and not read."""
         forget_typed(self._input.fileno())
         self._input.flush_keys()
         clear_typeahead(self._input)
+
+
+def output_on(screen: TextIO) -> Vt100_Output:
+    """How a line that is edited is drawn."""
+
+    def size() -> Size:
+        columns, rows = size_of(screen)
+        return Size(rows=rows, columns=columns)
+
+    # Without asking the terminal where its cursor is: many do not answer, and would be scolded on the screen.
+    return Vt100_Output(screen, size, term=os.environ.get("TERM"), enable_cpr=False)
 
 
 class WordReader:

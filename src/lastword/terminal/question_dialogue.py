@@ -14,9 +14,9 @@ from rich.text import Text
 
 from lastword.consent import MASK
 from lastword.display import first_units
-from lastword.terminal.card_layout import MIN_WIDTH, Sheet
+from lastword.terminal.card_layout import Sheet
 from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, Crowded, Keyboard, Keys, Listener, WordReader
-from lastword.terminal.tty import no_echo, wrap
+from lastword.terminal.tty import MIN_WIDTH, no_echo, wrap
 
 if TYPE_CHECKING:
     from lastword.card import views

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from lastword.card import views, visible
 from lastword.consent import IN_A_WORD
-from lastword.terminal.card_layout import MIN_WIDTH
 from lastword.terminal.model_words import ModelWords
-from lastword.terminal.tty import fit, size_of, wrap
+from lastword.terminal.tty import MIN_WIDTH, fit, size_of, wrap
 
 if TYPE_CHECKING:
     from lastword.terminal.progress import Progress
@@ -138,11 +137,11 @@ class Transcript:
     def greet(self, words: Iterable[str]) -> None:
         """The first lines, and the end of what was there before."""
         replica = self._replica
+        tools = len(replica.settings.tools)
         self.print(
             *words,
-            f"This is {preset_status(replica.settings.chosen)}.",
-            f"{_counted(len(replica.settings.tools), 'tool')}; session {replica.session}. /help says what else can be "
-            "typed.",
+            f"This is {preset_status(replica.preset)}.",
+            f"{tools} tool{'' if tools == 1 else 's'}; session {replica.session}. /help says what else can be typed.",
         )
         past = [
             i
@@ -270,10 +269,6 @@ class Transcript:
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
         self.progress.report(call.id, f"{what} changed. To take it back: /undo {call.id}")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def preset_mark(preset: views.PresetChoice) -> str:

@@ -22,6 +22,8 @@ from lastword.tools.guard import is_below
 
 # What a pipe or a terminal that does not know its size is taken for.
 COLUMNS, ROWS = 80, 24
+# Below this a frame would leave no room for the text.
+MIN_WIDTH = 24
 # No person reads a question, understands it and presses a key within this time; keys that arrive sooner were meant for
 # something else. Each of them starts the time again, so that neither a typist nor a held key can answer.
 ARMING_SECONDS = 0.5

@@ -192,7 +192,8 @@ class Window:
             try:
                 return await response.json()
             except ApiError as problem:
-                raise _clean_refusal(problem) from None
+                fact, hint = _clean(problem.fact), _clean(problem.hint)
+                raise ApiError(problem.status, problem.code, fact, hint) from None
 
 
 class Replica:
@@ -212,6 +213,12 @@ class Replica:
     def is_known(self) -> bool:
         """Whether the first state has come."""
         return self._boot is not None
+
+    @property
+    def preset(self) -> views.PresetChoice:
+        """The preset that is worked under."""
+        name = self.settings.preset
+        return next((known for known in self.settings.presets if known.name == name), views.PresetChoice(name=name))
 
     def waiting(self) -> list[views.CallItem]:
         """The calls of this conversation whose card waits, oldest first."""
@@ -394,7 +401,3 @@ def _clean(value: Any) -> Any:
         case dict():
             return {_clean(name): _clean(entry) for name, entry in value.items()}
     return value
-
-
-def _clean_refusal(problem: ApiError) -> ApiError:
-    return ApiError(problem.status, problem.code, _clean(problem.fact), _clean(problem.hint))

@@ -8,7 +8,7 @@ is shown. What was called meanwhile stays done, whatever is taken back. What doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,15 @@ class Assistant:
             model=visible(self._model),
             rehearsal=self._is_rehearsal,
             preset=self._preset.preset.name,
-            presets=preset_choices(self._presets.values()),
+            presets=tuple(
+                views.PresetChoice(
+                    name=each.preset.name,
+                    auto_approve=each.preset.auto_approve,
+                    protocol=each.protocol,
+                    model=one_line(each.model, 80),
+                )
+                for each in self._presets.values()
+            ),
             tools=tool_entries(self.satellite.session),
             can_choose_model=self._form is not None,
             has_servers=self._has_servers,
@@ -299,19 +307,6 @@ class Assistant:
 def busy() -> Refusal:
     """What it does now belongs to the conversation that is open."""
     return Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
-
-
-def preset_choices(presets: Iterable[ResolvedPreset]) -> tuple[views.PresetChoice, ...]:
-    """The presets that can be worked under."""
-    return tuple(
-        views.PresetChoice(
-            name=resolved.preset.name,
-            auto_approve=resolved.preset.auto_approve,
-            protocol=resolved.protocol,
-            model=one_line(resolved.model, 80),
-        )
-        for resolved in presets
-    )
 
 
 def tool_entries(session: Session) -> tuple[views.ToolEntry, ...]:

@@ -80,12 +80,10 @@ class CallItemBuilder:
             reply=item.reply if item.reply is not None and item.reply.how == "edited" else None,
         )
 
-    def introduce(self, manifest: Manifest | None) -> None:
-        """Take name, sign and colour from the tool's manifest."""
-        if manifest is not None:
-            self._change(
-                name=one_line(manifest.display_name), glyph=glyph(manifest.icon), color=color_name(manifest.color)
-            )
+    def introduce(self, tool: Manifest | ToolQuestion | None) -> None:
+        """Take name, sign and colour of the tool, from its manifest or from what it asks."""
+        if tool is not None:
+            self._change(name=one_line(tool.display_name), glyph=glyph(tool.icon), color=color_name(tool.color))
 
     def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""
@@ -101,28 +99,12 @@ class CallItemBuilder:
         """The tool's code runs. `not_asked`: why nobody was asked, where a rule or a grant stood for a person."""
         if not_asked:
             self._change(reply=views.CallReply("standing", one_line(not_asked, MAX_WHY)))
-        self._change(
-            tool=tool,
-            name=self.item.name or one_line(tool),
-            **self._origin(origin),
-            arguments=Face.rows(arguments),
-            card=None,
-            started_at=at,
-            status="running",
-        )
+        self._called(tool, arguments, origin, started_at=at, status="running")
 
     def denied_by_rule(self, tool: str, arguments: dict[str, Any], origin: str, rule: str, at: float) -> None:
         """A rule said no, and nobody was asked. Its end follows."""
-        self._change(
-            tool=tool,
-            name=self.item.name or one_line(tool),
-            **self._origin(origin),
-            arguments=Face.rows(arguments),
-            reply=views.CallReply("ruled", one_line(f"the rule {rule}", MAX_WHY)),
-            card=None,
-            answered_at=at,
-            status="ended",
-        )
+        reply = views.CallReply("ruled", one_line(f"the rule {rule}", MAX_WHY))
+        self._called(tool, arguments, origin, reply=reply, answered_at=at, status="ended")
 
     def reported(self, id: str | None, message: str, fraction: float | None) -> None:
         """A line of progress; the same id replaces the earlier one."""
@@ -138,14 +120,8 @@ class CallItemBuilder:
 
     def questioned(self, question: ToolQuestion, *, elsewhere: bool = False) -> None:
         """It asks something while it runs."""
-        self._change(
-            tool=question.tool,
-            name=one_line(question.display_name),
-            glyph=glyph(question.icon),
-            color=color_name(question.color),
-            question=question_view(question, elsewhere=elsewhere),
-            status="running",
-        )
+        self.introduce(question)
+        self._change(tool=question.tool, question=question_view(question, elsewhere=elsewhere), status="running")
 
     def question_over(self) -> None:
         """What it asked was answered, or is not asked any more."""
@@ -167,6 +143,12 @@ class CallItemBuilder:
     def resumed(self) -> None:
         """Its program lives: what looked interrupted in the journal is still going on."""
         self._change(status="running" if self.item.started_at else "waiting")
+
+    def gone(self, max_message: int) -> views.InboxGone:
+        """What became of its card, which waits no longer, with so much of how the call ended."""
+        end = self.item.end
+        end = None if end is None else replace(end, message=shortened(end.message, max_message))
+        return views.InboxGone(self.item.id, self.item.reply, end, None if end is None else self.item.ended_at)
 
     def add(self, record: Record) -> None:
         """Take one more record of this call from the journal, in order."""
@@ -247,6 +229,11 @@ class CallItemBuilder:
         words = end.words if end.words == "departed" else words
         end = replace(end, words=words, message=told, success=end.success and well)
         self._change(end=end, status="ended", card=None)
+
+    def _called(self, tool: str, arguments: dict[str, Any], origin: str, **changes: Any) -> None:
+        """Whose call it is, with what, and that no card of it waits."""
+        name, rows = self.item.name or one_line(tool), Face.rows(arguments)
+        self._change(tool=tool, name=name, **self._origin(origin), arguments=rows, card=None, **changes)
 
     def _origin(self, origin: str) -> dict[str, Any]:
         return {"origin": one_line(origin), "line": None if self.item.run is None else script_line(origin)}

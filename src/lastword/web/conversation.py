@@ -32,13 +32,13 @@ from lastword.call import (
     Started,
     last_changed,
 )
-from lastword.card import SecondAct, entry_of, one_line, shortened, views, visible
+from lastword.card import SecondAct, entry_of, views, visible
 from lastword.errors import SessionError
 from lastword.server import Refusal
 from lastword.web import history
 from lastword.web.assistant import Assistant, AssistantSetup, busy
 from lastword.web.call_item import CallItemBuilder, brief
-from lastword.web.shared_items import MAX_ERROR, MAX_SCRIPT, Feed, SharedItems
+from lastword.web.shared_items import Feed, SharedItems, script_begun, script_ended
 
 if TYPE_CHECKING:
     from lastword.consent import Answerer, Outcome
@@ -165,14 +165,13 @@ class ConversationView:
                 self._end(outcome, now)
             case RunStarted(run_id, name, text):
                 self.shown.end_writing()
-                shown_name = one_line(name) if name else None
-                self.show(views.ScriptItem(id=run_id, name=shown_name, text=shortened(text, MAX_SCRIPT), at=now))
+                self.show(script_begun(run_id, name, text, now))
             case Printed(run_id, line):
                 self.shown.printed(run_id, line)
             case RunFinished(run_id, status, error):
                 script = self.shown.items.get(run_id)
                 if isinstance(script, views.ScriptItem):
-                    self.show(replace(script, status=status, error=shortened(error or "", MAX_ERROR)))
+                    self.show(script_ended(script, status, error))
 
     def _tell(self, call_id: str, change: Callable[[CallItemBuilder], None]) -> None:
         builder = self._builder(call_id)
@@ -286,17 +285,13 @@ class Inbox:
         self._feed = feed
         self._clock = clock
         self._entries: dict[str, views.InboxEntry] = {}
-        self._missed: tuple[views.InboxMissed, ...] = ()
+        self.missed: tuple[views.InboxMissed, ...] = ()
+        """Those that nobody answered in time, the newest last."""
 
     @property
     def entries(self) -> tuple[views.InboxEntry, ...]:
         """As they are now, in the order in which they came."""
         return tuple(self._entries.values())
-
-    @property
-    def missed(self) -> tuple[views.InboxMissed, ...]:
-        """Those that nobody answered in time, the newest last."""
-        return self._missed
 
     def change(self, put: Iterable[views.InboxEntry] = (), gone: Iterable[views.InboxGone] = ()) -> None:
         """Put entries in, or their new look, and take others out; windows are told once of all of it."""
@@ -311,9 +306,9 @@ class Inbox:
         self._entries |= {entry.id: entry for entry in new}
         self._tell(new, tuple(left for left, _ in known), late)
 
-    def recall(self, missed: Iterable[views.InboxMissed]) -> None:
-        """Those that nobody answered in time before this program was started."""
-        self._tell((), (), missed)
+    def recall(self, missed: Iterable[tuple[views.InboxEntry, float]]) -> None:
+        """Those that nobody answered in time before this program was started, each with when its time was up."""
+        self._tell((), (), [views.InboxMissed(entry, at) for entry, at in missed])
 
     def turn(self, before: str, now: str) -> None:
         """Another conversation is the window's own. Nothing of the one before waits; what was missed in it is no longer
@@ -324,20 +319,20 @@ class Inbox:
             else views.InboxMissed(replace(entry, session=None, program=""), at)
             if entry.session == now
             else views.InboxMissed(entry, at)
-            for entry, at in ((missed.entry, missed.at) for missed in self._missed)
+            for entry, at in ((missed.entry, missed.at) for missed in self.missed)
         )
-        if turned != self._missed:
-            self._missed = turned
+        if turned != self.missed:
+            self.missed = turned
             self._feed.tell("inbox", views.InboxChange(missed=turned))
 
     def _tell(
         self, new: tuple[views.InboxEntry, ...], old: tuple[views.InboxGone, ...], late: Iterable[views.InboxMissed]
     ) -> None:
         soonest = self._clock() - MISSED_SECONDS
-        all_missed = {missed.entry.id: missed for missed in (*self._missed, *late) if missed.at >= soonest}
+        all_missed = {missed.entry.id: missed for missed in (*self.missed, *late) if missed.at >= soonest}
         missed = tuple(sorted(all_missed.values(), key=lambda each: (each.at, each.entry.id)))[-MAX_MISSED:]
-        is_same = missed == self._missed
-        self._missed = missed
+        is_same = missed == self.missed
+        self.missed = missed
         if new or old or not is_same:
             self._feed.tell("inbox", views.InboxChange(new, old, None if is_same else missed))
 

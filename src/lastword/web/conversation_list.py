@@ -80,14 +80,15 @@ class PageConversations:
         self._may_ask, self._asked_at = float(MAX_ASKED), time.monotonic()
 
     def routes(self, at: Endpoints) -> list[Route]:
+        view = self._view
         return [
             at.reading("/page/timeline", self._timeline),
-            at.reading("/page/earlier", self._earlier),
+            at.reading("/page/earlier", lambda *_: history.earlier(view.session, view.assistant.api, view.begins_with)),
             at.reading("/page/export", self._export),
-            at.reading("/page/tokens", self._tokens),
+            at.reading("/page/tokens", lambda *_: history.token_total(view.session)),
             at.reading("/page/content", self._content),
             at.reading("/page/conversations", self._found),
-            at.changing("/page/new", EmptyBody, self._new),
+            at.changing("/page/new", EmptyBody, lambda *_: self._go_to(None)),
             at.changing("/page/open", ConversationBody, self._open),
             at.changing("/page/rename", RenameBody, self._rename),
             at.changing("/page/delete", ConversationBody, self._delete),
@@ -99,9 +100,6 @@ class PageConversations:
         running = self._view.alive() if session_id == own else ()
         return await history.timeline(self._view.session, session_id, running)
 
-    async def _earlier(self, request: Request, visitor: Visitor) -> responses.EarlierItems:
-        return await history.earlier(self._view.session, self._view.assistant.api, self._view.begins_with)
-
     async def _export(self, request: Request, visitor: Visitor) -> Response:
         session_id = await self._visible(request.query_params.get("session") or self._view.session.id)
         records = await self._journal.history(session_id)
@@ -112,9 +110,6 @@ class PageConversations:
         name = "".join(char for char in session_id if char.isalnum() or char in "-_")[:60]
         headers = {"Content-Disposition": f'attachment; filename="lastword-{name}.jsonl"'}
         return Response(lines, media_type="application/x-ndjson", headers=headers)
-
-    async def _tokens(self, request: Request, visitor: Visitor) -> responses.TokenTotal:
-        return await history.token_total(self._view.session)
 
     async def _content(self, request: Request, visitor: Visitor) -> Response:
         call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
@@ -131,9 +126,6 @@ class PageConversations:
     async def _found(self, request: Request, visitor: Visitor) -> responses.ConversationsFound:
         words = request.query_params.get("words", "")[:200]
         return await self.find(words, self._view.session.id)
-
-    async def _new(self, body: EmptyBody, visitor: Visitor) -> None:
-        await self._go_to(None)
 
     async def _open(self, body: ConversationBody, visitor: Visitor) -> None:
         await self.check_known(body.id)

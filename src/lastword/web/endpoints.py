@@ -260,19 +260,19 @@ def _media_of_content(kept: Kept) -> str:
 
 def page_of_words(status: int, title: str, text: str) -> Response:
     """A page of words, for when the page itself cannot be shown."""
-    html = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>lastword: {title}</title></head><body><main><h1>{title}</h1><p>{text}</p></main></body></html>"
-    )
-    return Response(html, status_code=status, media_type="text/html")
+    head = f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>lastword: {title}</title>'
+    return _document(status, head, f"<h1>{title}</h1><p>{text}</p>")
 
 
 def page_that_leads(path: str) -> Response:
     """A page that leads on by itself. A redirect would still be the step of whoever led here."""
+    head = f'<meta http-equiv="refresh" content="0;url={path}"><title>lastword</title>'
+    return _document(200, head, f'<p><a href="{path}">Open the page</a></p>')
+
+
+def _document(status: int, head: str, body: str) -> Response:
     html = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        f'<meta http-equiv="refresh" content="0;url={path}"><title>lastword</title></head>'
-        f'<body><main><p><a href="{path}">Open the page</a></p></main></body></html>'
+        f"{head}</head><body><main>{body}</main></body></html>"
     )
-    return Response(html, media_type="text/html")
+    return Response(html, status_code=status, media_type="text/html")

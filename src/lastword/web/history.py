@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from lastword.card import one_line, responses, shortened, views, visible
+from lastword.card import responses, views, visible
 from lastword.journal import Journal, data_of
 from lastword.server import is_script
 from lastword.talk import Api, Ended, Satellite
 from lastword.web.call_item import CallItemBuilder
-from lastword.web.shared_items import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
+from lastword.web.shared_items import MAX_ITEMS, goes_on, printed_lines, script_begun, script_ended
 from lastword.wire import ToolRequest, parse_tool_request
 
 if TYPE_CHECKING:
@@ -66,17 +66,12 @@ def scripts_of(records: Iterable[Record]) -> list[views.ScriptItem]:
     for record in records:
         data = data_of(record)
         if record.kind == "run_started" and data:
-            name = one_line(data["name"]) if data["name"] else None
-            text, at = shortened(data["text"], MAX_SCRIPT), record.at / 1e6
-            found[record.subject] = views.ScriptItem(id=record.subject, name=name, text=text, status="left", at=at)
+            begun = script_begun(record.subject, data["name"], data["text"], record.at / 1e6)
+            found[record.subject] = replace(begun, status="left")
         elif record.kind == "run_finished" and data and record.subject in found:
-            found[record.subject] = replace(
-                found[record.subject],
-                status=data["status"],
-                error=shortened(data["error"] or "", MAX_ERROR),
-                lines=printed_lines(data["output"]),
-                printed=len(data["output"]),
-            )
+            script = script_ended(found[record.subject], data["status"], data["error"])
+            lines = printed_lines(data["output"])
+            found[record.subject] = replace(script, lines=lines, printed=len(data["output"]))
     return list(found.values())
 
 

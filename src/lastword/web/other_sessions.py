@@ -13,9 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from lastword.card import called, entry_of, shortened, views
+from lastword.card import called, entry_of
 from lastword.consent import ApprovalRequest
 from lastword.errors import SessionError, Tampered
 from lastword.journal import StandingQuestion, answer_from_elsewhere, data_of, standing_questions
@@ -26,6 +24,7 @@ from lastword.web.call_item import CallItemBuilder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
+    from lastword.card import views
     from lastword.consent import Answerer, UserAction
     from lastword.store import Record
     from lastword.tools import QuestionAnswer, ToolQuestion
@@ -128,14 +127,12 @@ class OtherSessions:
         """Once: what nobody answered in time before this program was started."""
         if self._has_looked_back:
             return
-        found: list[views.InboxMissed] = []
+        found: list[tuple[views.InboxEntry, float]] = []
         for record in await self._journal.store.read(kind="finished", last=MAX_LOOKED_BACK):
             with suppress(Tampered):  # It is told of where its session is looked at.
                 if (data_of(record) or {}).get("kind") == "expired":
                     asked = await self._journal.store.read(subject=record.subject, kind="asked", last=1)
-                    found += [
-                        views.InboxMissed(entry, record.at / 1e6) for each in asked if (entry := self._missed(each))
-                    ]
+                    found += [(entry, record.at / 1e6) for each in asked if (entry := self._missed(each))]
         self._view.inbox.recall(found)
         self._has_looked_back = True
 
@@ -180,13 +177,11 @@ class OtherSessions:
                 call = CallItemBuilder.begin(call_id)
             else:
                 call.add(record)
-        reply, end = call.item.reply, call.item.end
-        if end is not None:
-            end = replace(end, message=shortened(end.message, MAX_SAID))
-            return views.InboxGone(call_id, reply, end, call.item.ended_at)
-        if reply is not None and reply.how in YES and len(self._running) < MAX_FOLLOWED:
+        gone = call.gone(MAX_SAID)
+        is_yes = gone.end is None and gone.reply is not None and gone.reply.how in YES
+        if is_yes and len(self._running) < MAX_FOLLOWED:
             self._running.add(call_id)
-        return views.InboxGone(call_id, reply)
+        return gone
 
     def _show_questions(self, found: Iterable[StandingQuestion]) -> None:
         """Show what running tools of other sessions ask. What a dead program asked goes nowhere, and is not shown."""

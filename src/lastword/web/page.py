@@ -147,7 +147,7 @@ class PageApp:
 
     def end_streams(self) -> None:
         """Let every window go: a server that stops waits for its connections."""
-        self.page.end_streams()
+        self.page.view.feed.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
@@ -165,7 +165,7 @@ class Page:
     def __init__(
         self, view: ConversationView, gate: PageGate, setup: PageSetup, *, static: Traversable = STATIC
     ) -> None:
-        self._view = view
+        self.view = view
         self._gate = gate
         self._limits = setup.limits
         self._static = static
@@ -177,7 +177,7 @@ class Page:
 
     def open(self) -> None:
         """Watch what others ask, and which tools there are, until it is closed."""
-        self._conversations.opened(self._view.session.id)
+        self._conversations.opened(self.view.session.id)
         if self._servers is not None:
             self._servers.open()
         if self._others is not None:
@@ -192,7 +192,7 @@ class Page:
 
     def routes(self) -> list[Route]:
         """Everything the page needs, for the app to stand beside its own."""
-        view, gate = self._view, self._gate
+        view, gate = self.view, self._gate
         at = Endpoints(view, gate, self._limits)
         return [
             at.public("/", self._index),
@@ -216,10 +216,6 @@ class Page:
             *self._conversations.routes(at),
             *([] if self._servers is None else self._servers.routes(at)),
         ]
-
-    def end_streams(self) -> None:
-        """End every stream of events."""
-        self._view.feed.close()
 
     # The files.
 
@@ -275,25 +271,25 @@ class Page:
     # Reading.
 
     async def _state(self, request: Request, visitor: Visitor) -> views.PageState:
-        self._view.assistant.welcome(visitor.surface)
-        return self._view.state(visitor.token, visitor.name)
+        self.view.assistant.welcome(visitor.surface)
+        return self.view.state(visitor.token, visitor.name)
 
     async def _shared(self, request: Request, visitor: Visitor) -> responses.SharedText:
-        return responses.SharedText(visible(self._view.session.format_state_for_prompt()))
+        return responses.SharedText(visible(self.view.session.format_state_for_prompt()))
 
     # Changing.
 
     async def _say(self, body: SayBody, visitor: Visitor) -> None:
-        await self._conversations.check_free(self._view.session.id)
-        self._view.say(body.text, str(visitor.by), visitor.name)
-        await self._conversations.begin(self._view.session.id, body.text)
+        await self._conversations.check_free(self.view.session.id)
+        self.view.say(body.text, str(visitor.by), visitor.name)
+        await self._conversations.begin(self.view.session.id, body.text)
 
     async def _again(self, body: AgainBody, visitor: Visitor) -> None:
-        await self._conversations.check_free(self._view.session.id)
-        self._view.assistant.again(body.message, body.text, visitor.name)
+        await self._conversations.check_free(self.view.session.id)
+        self.view.assistant.again(body.message, body.text, visitor.name)
 
     async def _resolve(self, body: ResolveBody, visitor: Visitor) -> str:
-        return await self._view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
+        return await self.view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
 
     async def _model(self, body: ModelBody, visitor: Visitor) -> responses.TriedModel:
-        return await self._view.assistant.choose_model(body.address, body.model, body.key)
+        return await self.view.assistant.choose_model(body.address, body.model, body.key)

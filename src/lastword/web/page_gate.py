@@ -182,7 +182,8 @@ class PageGate:
 
     def check_reading(self, request: Request) -> Visitor:
         """Let a window of ours read; says which one it is, and the token that it needs for changing something."""
-        _check_site(request)
+        if is_from_elsewhere(request):
+            raise Refusal(403, "site_refused", "other sites may not talk to the page")
         visitor = self._visitor(request)
         if visitor is None:
             raise Refusal(
@@ -246,11 +247,6 @@ def check_surface(named: str) -> views.Surface:
 def _surface(facts: bytes | None) -> views.Surface:
     """The kind of window that a record tells of. Those of earlier versions say nothing: they are pages."""
     return "terminal" if facts is not None and b'"terminal"' in facts else "page"
-
-
-def _check_site(request: Request) -> None:
-    if is_from_elsewhere(request):
-        raise Refusal(403, "site_refused", "other sites may not talk to the page")
 
 
 def _token(cookie: str) -> str:

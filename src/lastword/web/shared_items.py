@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import difference, shortened, views, visible
+from lastword.card import difference, one_line, shortened, views, visible
 from lastword.display import left_out, units
 from lastword.log import trouble
 from lastword.wire import write_comment, write_event, write_retry
@@ -67,7 +67,8 @@ class Feed:
         """Numbers of another run of the program mean nothing here."""
         self._kept: deque[bytes] = deque()
         """The newest events, without a gap: the last of them has the number `_last`."""
-        self._bytes = 0
+        self.bytes_kept = 0
+        """What is held for windows that are behind."""
         self._max_bytes = max_kept_bytes
         self._last = 0
         self._more = asyncio.Event()
@@ -78,22 +79,17 @@ class Feed:
         self._last += 1
         event = self._event(self._last, kind, data)
         self._kept.append(event)
-        self._bytes += len(event) + EVENT_BYTES
-        while self._bytes > self._max_bytes:
-            self._bytes -= len(self._kept.popleft()) + EVENT_BYTES
+        self.bytes_kept += len(event) + EVENT_BYTES
+        while self.bytes_kept > self._max_bytes:
+            self.bytes_kept -= len(self._kept.popleft()) + EVENT_BYTES
         self._wake()
 
     def begin_anew(self) -> None:
         """Everything is another: every window gets the state, and nothing of what was told before."""
         self._last += 1
         self._kept.clear()
-        self._bytes = 0
+        self.bytes_kept = 0
         self._wake()
-
-    @property
-    def bytes_kept(self) -> int:
-        """What is held for windows that are behind."""
-        return self._bytes
 
     @property
     def last_id(self) -> str:
@@ -153,7 +149,8 @@ class SharedItems:
         self._messages = 0
         self._items: dict[str, views.Item] = {}
         self._sizes: dict[str, int] = {}
-        self._bytes = 0
+        self.bytes_kept = 0
+        """What the texts of the items take, about."""
         self._open: OpenMessage | None = None
 
     @property
@@ -172,11 +169,6 @@ class SharedItems:
         item = self._items.get(call_id)
         return item if isinstance(item, views.CallItem) else None
 
-    @property
-    def bytes_kept(self) -> int:
-        """What the texts of the items take, about."""
-        return self._bytes
-
     def begin(self, items: list[views.Item]) -> None:
         """Start with these, before there is a window."""
         for item in items:
@@ -187,7 +179,7 @@ class SharedItems:
         """Start with these in place of what was shown. Questions of other programs stay."""
         self._open = None
         others = [call for call in self.calls() if call.session is not None]
-        self._items, self._sizes, self._bytes = {}, {}, 0
+        self._items, self._sizes, self.bytes_kept = {}, {}, 0
         self.begin([*items, *others])
         self.feed.begin_anew()
 
@@ -263,24 +255,35 @@ class SharedItems:
 
     def _keep(self, item: views.Item) -> None:
         size = _size(item)
-        self._bytes += size - self._sizes.get(item.id, 0)
+        self.bytes_kept += size - self._sizes.get(item.id, 0)
         self._sizes[item.id] = size
         self._items[item.id] = item
 
     def _forget(self, id: str) -> bool:
-        self._bytes -= self._sizes.pop(id, 0)
+        self.bytes_kept -= self._sizes.pop(id, 0)
         return self._items.pop(id, None) is not None
 
     def _evict(self) -> None:
         """Take out what is oldest, until the rest is within bounds. What goes on stays, and so does the newest."""
-        if len(self._items) <= MAX_ITEMS and self._bytes <= MAX_BYTES:
+        if len(self._items) <= MAX_ITEMS and self.bytes_kept <= MAX_BYTES:
             return
         newest = next(reversed(self._items))
         for id, item in list(self._items.items()):
-            if len(self._items) <= MAX_ITEMS and self._bytes <= MAX_BYTES:
+            if len(self._items) <= MAX_ITEMS and self.bytes_kept <= MAX_BYTES:
                 return
             if id != newest and not goes_on(item):
                 self.hide(id)
+
+
+def script_begun(id: str, name: str | None, text: str, at: float) -> views.ScriptItem:
+    """A script that is being carried out."""
+    shown_name = one_line(name) if name else None
+    return views.ScriptItem(id=id, name=shown_name, text=shortened(text, MAX_SCRIPT), at=at)
+
+
+def script_ended(script: views.ScriptItem, status: views.ScriptStatus, error: str | None) -> views.ScriptItem:
+    """The same when it is over."""
+    return replace(script, status=status, error=shortened(error or "", MAX_ERROR))
 
 
 def printed_lines(output: Sequence[str]) -> tuple[str, ...]:
