@@ -15,7 +15,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -164,9 +165,16 @@ class Conversations:
             self._keep(conversation)
         return conversation
 
-    def running(self, id: str) -> Running:
+    @contextmanager
+    def running(self, id: str) -> Iterator[None]:
         """One turn at a time. Another process is held off by the number of the turn, when it commits."""
-        return Running(self._running, id)
+        if id in self._running:
+            raise _turn_is_running()
+        self._running.add(id)
+        try:
+            yield
+        finally:
+            self._running.discard(id)
 
     async def commit(self, conversation: Conversation, owner: str, turn: Turn) -> None:
         """Remember a turn, whole; refuse it when another process was faster."""
@@ -264,7 +272,7 @@ class Conversations:
         done = await self._store.commit(*entries)
         conversation.written_after = self.follower.looks
         if not done:
-            raise turn_is_running()
+            raise _turn_is_running()
 
     async def _caught_up(self, id: str) -> Conversation:
         conversation = self._folded.get(id)
@@ -327,28 +335,12 @@ def _left_to_others(problem: MayNotForget) -> None:
     _log.warning("what was said in deleted conversations stays until the journal is pruned: %s", problem)
 
 
-class Running:
-    """The one turn of a conversation that runs."""
-
-    def __init__(self, running: set[str], id: str) -> None:
-        self._running = running
-        self._id = id
-
-    def __enter__(self) -> None:
-        if self._id in self._running:
-            raise turn_is_running()
-        self._running.add(self._id)
-
-    def __exit__(self, *_: object) -> None:
-        self._running.discard(self._id)
-
-
 def _not_found() -> Refusal:
     """Also for what belongs to somebody else: that it exists is not for this caller to know."""
     return Refusal(404, "conversation_not_found", "there is no such conversation", param="conversation_id")
 
 
-def turn_is_running() -> Refusal:
+def _turn_is_running() -> Refusal:
     """One turn at a time, whoever asks first."""
     fact = "another turn of this conversation is running or has just ended"
     hint = "read the conversation, and send again what is not in it"

@@ -161,8 +161,8 @@ class LimitedConnection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._header_timer: TimerHandle | None = None
-        self._body_timer: TimerHandle | None = None
+        self._timers: dict[str, TimerHandle] = {}
+        """Those that run, by what they wait for."""
         self._header_bytes = 0
         self._in_headers = True
         self.address = ""
@@ -174,7 +174,7 @@ class LimitedConnection(HttpToolsProtocol):
         if (full := self.others.admit(self)) is not None:
             self._refuse(503, "too_many_connections", full)
         else:
-            self._start_timer()
+            self._start_timer("headers", self.limits.header_seconds)
 
     def rank(self) -> int | None:
         if self.cycle is not None and not self.cycle.response_complete:
@@ -186,8 +186,8 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.others.forget(self)
-        self._stop_timer()
-        self._stop_body_timer()
+        self._stop_timer("headers")
+        self._stop_timer("body")
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -198,15 +198,14 @@ class LimitedConnection(HttpToolsProtocol):
         super().data_received(data)
         # Only what is still unfinished counts: most requests come whole, in one packet.
         if not self._in_headers:
-            if self._body_timer is None:
-                self._body_timer = self.loop.call_later(self.limits.body_seconds, self._body_too_slow)
+            self._start_timer("body", self.limits.body_seconds)
         elif self._header_bytes > self.limits.header_bytes:
             self._refuse(431, "headers_too_large", f"the headers are larger than {self.limits.header_bytes} bytes")
-        elif self._header_bytes and self._header_timer is None:
-            self._start_timer()
+        elif self._header_bytes:
+            self._start_timer("headers", self.limits.header_seconds)
 
     def on_headers_complete(self) -> None:
-        self._stop_timer()
+        self._stop_timer("headers")
         self._in_headers = False
         if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > self.limits.header_bytes:
             self._refuse(431, "headers_too_large", f"the headers are larger than {self.limits.header_bytes} bytes")
@@ -216,41 +215,33 @@ class LimitedConnection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_headers = True
         self._header_bytes = 0
-        self._stop_body_timer()
+        self._stop_timer("body")
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         self.since = self.loop.time()
         super().on_response_complete()
 
-    def _start_timer(self) -> None:
-        self._header_timer = self.loop.call_later(self.limits.header_seconds, self._too_slow)
+    def _start_timer(self, what: str, seconds: float) -> None:
+        if what not in self._timers:
+            self._timers[what] = self.loop.call_later(seconds, self._too_slow, what, seconds)
 
-    def _stop_timer(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
+    def _stop_timer(self, what: str) -> None:
+        if timer := self._timers.pop(what, None):
+            timer.cancel()
 
-    def _too_slow(self) -> None:
-        self._header_timer = None
-        self._refuse(408, "headers_too_slow", f"the headers took longer than {self.limits.header_seconds:g} seconds")
-
-    def _stop_body_timer(self) -> None:
-        if self._body_timer is not None:
-            self._body_timer.cancel()
-            self._body_timer = None
-
-    def _body_too_slow(self) -> None:
-        self._body_timer = None
-        if self.cycle is None or not self.cycle.response_started:
-            words = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
-            self._refuse(408, "body_too_slow", words)
+    def _too_slow(self, what: str, seconds: float) -> None:
+        del self._timers[what]
+        if what == "headers":
+            self._refuse(408, "headers_too_slow", f"the headers took longer than {seconds:g} seconds")
+        elif self.cycle is None or not self.cycle.response_started:
+            self._refuse(408, "body_too_slow", f"the body did not arrive within {seconds:g} seconds")
         else:
             # An answer was given without waiting for the rest.
             self.transport.close()
 
     def _refuse(self, status: int, code: str, words: str) -> None:
-        self._stop_timer()
+        self._stop_timer("headers")
         if self.transport.is_closing():
             return
         body = b'{"error":{"message":"%b","type":"invalid_request_error","code":"%b","param":null}}' % (

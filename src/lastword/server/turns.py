@@ -12,8 +12,9 @@ complete.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from lastword.errors import NotJSON
 from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol, kept_keys
 from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
-from lastword.server.conversations import Conversation, Conversations, Running, Turn, settle
+from lastword.server.conversations import Conversation, Conversations, Turn, settle
 from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
 from lastword.server.model_server import ContextExceeded, Upstream, hold, let_go, reasons
 from lastword.server.reply import read_reply, watches, without_secrets
@@ -69,7 +70,7 @@ class Turns:
         self._conversations = conversations
         self._model = model
         self._persona = persona
-        self._running: dict[str, int] = {}
+        self._running: Counter[str] = Counter()
         self._contexts: dict[str, Context] = {}
         self._takes_grammars = True  # Until the model's server has refused one.
 
@@ -85,11 +86,22 @@ class Turns:
             fact = f"the request holds {count} messages; at most {self.limits.messages} fit"
             raise Refusal(413, "too_many_messages", fact, param=param, hint=hint)
 
-    def slot(self, asked: ParsedRequest, caller: Caller) -> TurnSlot:
-        """The slot for a turn, held while it runs."""
-        id = asked.request.conversation_id
-        running = None if id is None else self._conversations.running(id)
-        return TurnSlot(self._running, caller.id, self.limits.streams_per_token, running)
+    @contextmanager
+    def slot(self, asked: ParsedRequest, caller: Caller) -> Iterator[None]:
+        """The slot for a turn while it runs: one of so many of its caller, and the only one of its conversation."""
+        id, most = asked.request.conversation_id, self.limits.streams_per_token
+        if self._running[caller.id] >= most:
+            fact = f"{most} turns of this token are running"
+            hint = "wait for one to end, or raise streams_per_token in [server.limits]"
+            raise Refusal(429, "too_many_streams", fact, hint=hint, headers={"Retry-After": "1"})
+        with nullcontext() if id is None else self._conversations.running(id):
+            self._running[caller.id] += 1
+            try:
+                yield
+            finally:
+                self._running[caller.id] -= 1
+                if not self._running[caller.id]:
+                    del self._running[caller.id]
 
     async def open(self, asked: ParsedRequest, caller: Caller) -> OpenTurn:
         """A turn that may go to the model. Whoever opens it holds the slot, asks the model and finishes it."""
@@ -193,35 +205,6 @@ class Turns:
                 raise Refusal(502, "no_model", "the model's server has no model", hint="set model in [server]")
             self._model = found[0]
         return self._model
-
-
-class TurnSlot:
-    """One of the turns that a caller runs at the same time, and the only one of its conversation."""
-
-    def __init__(self, running: dict[str, int], caller: str, limit: int, conversation: Running | None) -> None:
-        self._running = running
-        self._caller = caller
-        self._limit = limit
-        self._conversation = conversation
-
-    def __enter__(self) -> None:
-        count = self._running.get(self._caller, 0)
-        if count >= self._limit:
-            fact = f"{self._limit} turns of this token are running"
-            hint = "wait for one to end, or raise streams_per_token in [server.limits]"
-            raise Refusal(429, "too_many_streams", fact, hint=hint, headers={"Retry-After": "1"})
-        if self._conversation is not None:
-            self._conversation.__enter__()
-        self._running[self._caller] = count + 1
-
-    def __exit__(self, *_: object) -> None:
-        left = self._running[self._caller] - 1
-        if left:
-            self._running[self._caller] = left
-        else:
-            del self._running[self._caller]
-        if self._conversation is not None:
-            self._conversation.__exit__()
 
 
 class Remembered(msgspec.Struct, frozen=True):

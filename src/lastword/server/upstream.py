@@ -138,18 +138,7 @@ class HttpUpstream:
                 raise Refusal(502, "upstream_died", "the model's server broke off before its answer was complete")
 
     async def models(self) -> list[str]:
-        session = self._open()
-        timeout = aiohttp.ClientTimeout(total=self._limits.connect_seconds)
-        try:
-            # No redirects, as for questions: what another host lists is not what this one has.
-            async with session.get(f"{self.url}/models", timeout=timeout, allow_redirects=False) as response:
-                if response.status != 200:
-                    raise self._failed(response.status, await self._error(response), None)
-                if response.content_type == WEB_PAGE:
-                    raise _no_answer(WEB_PAGE)
-                found = self._decode(await self._read_all(response))
-        except (TimeoutError, aiohttp.ClientError, OSError) as problem:
-            raise self._unreachable(problem) from None
+        found = await self._page(f"{self.url}/models")
         entries = found.get("data") if isinstance(found, dict) else None
         if not isinstance(entries, list):
             raise Refusal(502, "upstream_garbage", "the model's server lists its models in a form we do not know")
@@ -158,24 +147,33 @@ class HttpUpstream:
 
     async def abilities(self) -> Abilities:
         if self._abilities is None:
-            models = await self._page(f"{self.url}/models")
-            props = await self._page(f"{self.url.removesuffix('/v1')}/props")
+            models = await self._page_if_any(f"{self.url}/models")
+            props = await self._page_if_any(f"{self.url.removesuffix('/v1')}/props")
             found = read_abilities(models, props)
             if models is None and props is None:
                 return found  # Nobody was there to ask.
             self._abilities = found
         return self._abilities
 
+    async def _page_if_any(self, url: str) -> Any:
+        try:
+            return await self._page(url)
+        except Refusal:
+            return None
+
     async def _page(self, url: str) -> Any:
-        """A page of the model's server as JSON; None when there is none."""
+        """A page of the model's server, as JSON."""
         timeout = aiohttp.ClientTimeout(total=self._limits.connect_seconds)
         try:
+            # No redirects, as for questions: what another host lists is not what this one has.
             async with self._open().get(url, timeout=timeout, allow_redirects=False) as response:
-                if response.status == 200:
-                    return self._decode(await self._read_all(response))
-        except (TimeoutError, aiohttp.ClientError, OSError, Refusal):
-            return None
-        return None
+                if response.status != 200:
+                    raise self._failed(response.status, await self._error(response), None)
+                if response.content_type == WEB_PAGE:
+                    raise _no_answer(WEB_PAGE)
+                return self._decode(await self._read_all(response))
+        except (TimeoutError, aiohttp.ClientError, OSError) as problem:
+            raise self._unreachable(problem) from None
 
     async def close(self) -> None:
         session, self._session = self._session, None
