@@ -14,12 +14,24 @@ from typing import Any
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.consent import DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.editor import ProjectEditor
 from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL, until
+
+
+@pytest.fixture
+def draw(registry: ToolRegistry, assistant):
+    """Makes `send` of a request function, calls it, and gives its outcome with the cards that were put to somebody."""
+
+    async def call(request, execute=None, action=ALLOWED, **session):
+        assistant(request, execute)
+        approver = FixedApprover(action)
+        return await Session(registry, approver=approver, **session).call("send", CALL), approver.requests
+
+    return call
 
 
 @requirement("TOOL-42")
@@ -35,7 +47,7 @@ from sending import CALL, until
     ],
     ids=lambda method: method[0],
 )
-async def test_an_edit_while_the_card_is_drawn_is_refused(registry: ToolRegistry, assistant, tmp_path: Path, method):
+async def test_an_edit_while_the_card_is_drawn_is_refused(draw, tmp_path: Path, method):
     """The editor of the request phase records, and the record is looked at although the tool swallowed the error."""
     (tmp_path / "a.txt").write_text("old")
     name, arguments = method
@@ -45,12 +57,10 @@ async def test_an_edit_while_the_card_is_drawn_is_refused(registry: ToolRegistry
             await getattr(editor, name)(*arguments)
         return {"message": "Nothing happened."}
 
-    assistant(request)
-    approver = FixedApprover()
-    outcome = await Session(registry, approver=approver, editor=ProjectEditor(tmp_path)).call("send", CALL)
+    outcome, cards = await draw(request, editor=ProjectEditor(tmp_path))
     assert outcome.kind == "refused"
     assert f"it tried to {name} a.txt" in outcome.message
-    assert approver.requests == []
+    assert cards == []
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "old")]
 
 
@@ -207,9 +217,7 @@ async def test_a_request_function_cannot_call_a_tool(registry: ToolRegistry, ass
 
 
 @requirement("TOOL-42", "TOOL-56")
-async def test_a_task_left_behind_by_a_request_function_ends_with_its_phase(
-    registry: ToolRegistry, assistant, effect_file
-):
+async def test_a_task_left_behind_by_a_request_function_ends_with_its_phase(draw, effect_file):
     """It had a loop of its own, so there is none on which the rest could happen after the card was answered."""
     left: list[asyncio.Task[None]] = []
 
@@ -223,9 +231,8 @@ async def test_a_task_left_behind_by_a_request_function_ends_with_its_phase(
         await asyncio.sleep(0)
         return {"message": "?"}
 
-    assistant(request)
-    approver = FixedApprover()
-    assert (await Session(registry, approver=approver).call("send", CALL)).kind == "succeeded"
+    outcome, _ = await draw(request)
+    assert outcome.kind == "succeeded"
     assert left[0].cancelled()
     assert left[0].get_loop().is_closed()
     assert not effect_file.exists()
@@ -233,9 +240,7 @@ async def test_a_task_left_behind_by_a_request_function_ends_with_its_phase(
 
 @requirement("TOOL-42", "TOOL-56")
 @pytest.mark.parametrize("how", ["a task", "a callback"])
-async def test_what_a_request_function_leaves_on_the_sessions_loop_stays_watched(
-    registry: ToolRegistry, assistant, effect_file, how: str
-):
+async def test_what_a_request_function_leaves_on_the_sessions_loop_stays_watched(draw, effect_file, how: str):
     """The guard goes with the context, so waiting until the card is answered does not help."""
     loop, answered = asyncio.get_running_loop(), asyncio.Event()
     problems: list[BaseException] = []
@@ -257,8 +262,8 @@ async def test_what_a_request_function_leaves_on_the_sessions_loop_stays_watched
             loop.call_soon_threadsafe(loop.call_later, 0.05, act)
         return {"message": "?"}
 
-    assistant(request)
-    assert (await Session(registry, approver=FixedApprover()).call("send", CALL)).kind == "succeeded"
+    outcome, _ = await draw(request)
+    assert outcome.kind == "succeeded"
     answered.set()
     await until(lambda: problems)
     assert "tried to write" in str(problems[0])
@@ -341,39 +346,31 @@ NONSENSE: dict[str, tuple[Any, str]] = {
 
 @requirement("TOOL-42", "TOOL-33")
 @pytest.mark.parametrize("what", NONSENSE)
-async def test_a_card_that_cannot_be_drawn_is_put_before_nobody(
-    registry: ToolRegistry, assistant, effects, caplog, what: str
-):
+async def test_a_card_that_cannot_be_drawn_is_put_before_nobody(draw, effects, caplog, what: str):
     """Refused, with the reason for the tool's author, and none of its internals for the model."""
     caplog.set_level(logging.CRITICAL, "lastword")
     request, reason = NONSENSE[what]
-    assistant(request)
-    approver = FixedApprover()
-    outcome = await Session(registry, approver=approver).call("send", CALL)
+    outcome, cards = await draw(request)
     assert (outcome.kind, outcome.approval) == ("refused", "none")
     assert reason in outcome.message
     assert "hunter2" not in outcome.message
-    assert approver.requests == []
+    assert cards == []
     assert effects == []
 
 
 @requirement("TOOL-46")
 @pytest.mark.parametrize("action", [lambda: None, lambda: ""], ids=["nothing", "an empty text"])
-async def test_a_preview_that_shows_nothing_says_so(registry: ToolRegistry, assistant, action):
+async def test_a_preview_that_shows_nothing_says_so(draw, action):
     """The tool promised a preview. A button that silently is not there would look like a card without one."""
-    assistant(lambda params: {"message": "?", "preview_button": {"label": "Show", "action": action}})
-    approver = FixedApprover()
-    await Session(registry, approver=approver).call("send", CALL)
-    [request] = approver.requests
+    _, cards = await draw(lambda params: {"message": "?", "preview_button": {"label": "Show", "action": action}})
+    [request] = cards
     assert request.preview_label == "Show"
     assert [preview.proposed for preview in request.preview] == ["The preview of this tool shows nothing."]
 
 
 @requirement("TOOL-46")
 @pytest.mark.parametrize("button", [{}, {"preview_button": None}, {"preview_button": {"label": "", "action": str}}])
-async def test_what_was_shown_through_the_editor_is_on_the_card_with_or_without_a_button(
-    registry: ToolRegistry, assistant, tmp_path: Path, button
-):
+async def test_what_was_shown_through_the_editor_is_on_the_card_with_or_without_a_button(draw, tmp_path: Path, button):
     """It seals what may be written, so it must be seen, whatever the tool calls it."""
     (tmp_path / "a.txt").write_text("old")
 
@@ -381,10 +378,8 @@ async def test_what_was_shown_through_the_editor_is_on_the_card_with_or_without_
         editor.open_diff_editor("a.txt", "new")
         return {"message": "?"} | button
 
-    assistant(request)
-    approver = FixedApprover(DENIED)
-    await Session(registry, approver=approver, editor=ProjectEditor(tmp_path)).call("send", CALL)
-    [request_shown] = approver.requests
+    _, cards = await draw(request, action=DENIED, editor=ProjectEditor(tmp_path))
+    [request_shown] = cards
     assert request_shown.preview_label == "Preview"
     assert [preview.path for preview in request_shown.preview] == ["a.txt"]
 
@@ -400,20 +395,17 @@ class Lying(str):
 
 
 @requirement("TOOL-42", "TOOL-44")
-async def test_a_text_of_the_tools_own_class_is_checked_as_the_text_it_is(registry: ToolRegistry, assistant):
+async def test_a_text_of_the_tools_own_class_is_checked_as_the_text_it_is(draw):
     """What is checked is what is shown."""
-    assistant(lambda params: {"message": "?", "primary_button_label": Lying("a\nb")})
-    outcome = await Session(registry, approver=FixedApprover()).call("send", CALL)
+    outcome, _ = await draw(lambda params: {"message": "?", "primary_button_label": Lying("a\nb")})
     assert "its primary_button_label is not one line of at most" in outcome.message
 
 
 @requirement("TOOL-42")
-async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
+async def test_a_lying_mapping_is_read_once(draw):
     """What was checked is what is drawn."""
-    assistant(lambda params: Changeable(message="Send it?"))
-    approver = FixedApprover()
-    await Session(registry, approver=approver).call("send", CALL)
-    assert approver.requests[0].message == "Send it?"
+    _, cards = await draw(lambda params: Changeable(message="Send it?"))
+    assert cards[0].message == "Send it?"
 
 
 class Distant(Shelf):
@@ -452,7 +444,7 @@ async def test_an_editor_on_the_sessions_loop_is_read_there(registry: ToolRegist
 
 
 @requirement("TOOL-42")
-async def test_looking_is_allowed(registry: ToolRegistry, assistant, tmp_path: Path, monkeypatch):
+async def test_looking_is_allowed(draw, tmp_path: Path, monkeypatch):
     """Reading files, importing a module and keeping its byte code, reading state, printing: none of it is an effect."""
     (tmp_path / "freshly_written_module.py").write_text("ANSWER = 42")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -465,25 +457,20 @@ async def test_looking_is_allowed(registry: ToolRegistry, assistant, tmp_path: P
         words = (tmp_path / "freshly_written_module.py").read_text()
         return {"message": f"{freshly_written_module.ANSWER} {words} {context.get_state_value('a')} {len(seen)}"}
 
-    assistant(request)
-    approver = FixedApprover()
-    outcome = await Session(registry, approver=approver, state={"a": 7}).call("send", CALL)
+    outcome, cards = await draw(request, state={"a": 7})
     assert outcome.kind == "succeeded", outcome.message
-    assert approver.requests[0].message.startswith("42 ANSWER = 42 7 ")
+    assert cards[0].message.startswith("42 ANSWER = 42 7 ")
     assert (tmp_path / "__pycache__").is_dir()
 
 
-async def test_an_async_function_behind_a_lambda_is_awaited_under_the_guard(
-    registry: ToolRegistry, assistant, effects, effect_file: Path
-):
+async def test_an_async_function_behind_a_lambda_is_awaited_under_the_guard(draw, effects, effect_file: Path):
     """It looks sync, and what it returns would do the work."""
 
-    async def draw(params):
+    async def act(params):
         effect_file.write_text("forged")
         return {"message": "?"}
 
-    assistant(lambda params: draw(params))
-    outcome = await Session(registry, approver=FixedApprover()).call("send", CALL)
+    outcome, _ = await draw(lambda params: act(params))
     assert outcome.kind == "refused"
     assert not effect_file.exists()
     assert effects == []

@@ -215,7 +215,7 @@ def compare(chance: random.Random, folder: Path, calls: int) -> int:
             arguments["extra"] = 1
         meant = covers(where, arguments, folder, is_whole=is_whole)
         said, missed = compiled.covers(arguments, folder), compiled.misses(arguments, folder)
-        if meant != said or len(missed) != compiled.missed(arguments, folder) or meant != (not missed):
+        if meant != said or meant != (not missed):
             raise Disagreement(f"{where} {arguments}: meant {meant}, compiled {said}, told {missed}")
         matched += meant
     return matched

@@ -66,14 +66,12 @@ class Account(msgspec.Struct, frozen=True):
         words = ", ".join([self.of, *counted])
         facts = {"number": number, "totals": written, "call": call_id, "words": words}
         entry = journal.entry(STREAM, USED, self.id, facts, once=use_key(self.id, number))
-        return Use(number, written, words, entry)
+        return Use(words, entry)
 
 
 class Use(msgspec.Struct, frozen=True):
     """One use of an account, if nobody else takes its number."""
 
-    number: int
-    totals: dict[str, str]
     words: str
     """Why nobody was asked: `your grant of 15 November, 3 of 10 calls, 38.50 of 100`."""
     entry: Entry

@@ -335,19 +335,17 @@ class Grants:
     ) -> tuple[Grant, str] | None:
         """The grant for calls of a tool that misses least of this one, which none covers; and what misses, in words."""
         arguments = values.decode(data)
-        best: tuple[Grant, Where, Path] | None = None
-        least = 0
+        best: tuple[Grant, list[str]] | None = None
         for grant in await self.standing():
             if (grant.tool, grant.tool_digest) != (tool.name, tool.digest) or not grant.serves(who):
                 continue
             where = grant.bounds_now(tool.manifest)
             if where is None or await self.why_over(grant) is not None:
                 continue
-            here = folder() if where.is_volatile else NOWHERE
-            missed = where.missed(arguments, here)
-            if missed and (best is None or missed < least):
-                best, least = (grant, where, here), missed
-        return None if best is None else (best[0], miss_words(best[1].misses(arguments, best[2], tool.secrets)))
+            misses = where.misses(arguments, folder() if where.is_volatile else NOWHERE, tool.secrets)
+            if misses and (best is None or len(misses) < len(best[1])):
+                best = grant, misses
+        return None if best is None else (best[0], miss_words(best[1]))
 
     async def waited_before(self, grant: Grant, call_id: str) -> bool:
         """Whether a call was asked about before a grant was given, and the person was not shown its card beside it."""

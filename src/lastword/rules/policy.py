@@ -233,16 +233,14 @@ class Policy:
         if rules is None:
             return None
         here = tool.folder_from(folder) if rules.is_volatile else NOWHERE
-        best, least = None, 0
+        best: tuple[PolicyRule, list[str]] | None = None
         for rule in rules.allow.rules[:most]:
-            missed = rule.where.missed(arguments, here) + (rule.why_unfit(tool) is not None)
-            if best is None or missed < least:
-                best, least = rule, missed
-        if best is None:
-            return None
-        misses = best.where.misses(arguments, here, tool.secrets)
-        but = best.why_unfit(tool)
-        return best, misses if but is None else [*misses, but]
+            misses = rule.where.misses(arguments, here, tool.secrets)
+            if (but := rule.why_unfit(tool)) is not None:
+                misses.append(but)
+            if best is None or len(misses) < len(best[1]):
+                best = rule, misses
+        return best
 
     def _rules_of(self, tool: Tool) -> _ToolRules | None:
         key = tool.name, tool.address

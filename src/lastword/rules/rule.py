@@ -6,7 +6,7 @@ of the arguments that it names, whatever else is given: otherwise one argument m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -90,28 +90,6 @@ class Where:
         if not self.is_volatile:
             return True
         return all(bound.holds(arguments[name], folder) for name, bound in self.bounds.items() if name in arguments)
-
-    def missed(self, arguments: dict[str, Any], folder: Path) -> int:
-        """How much of these arguments does not fit. The same as the number of `misses`, without the words."""
-        count = 0
-        try:
-            for name, is_valid, is_needed, holds in self._parts:
-                if name not in arguments:
-                    count += is_needed
-                elif not is_valid(arguments[name]) or (holds is not None and not holds(arguments[name], folder)):
-                    count += 1
-        except ValueError:
-            return len(self.misses(arguments, folder))  # Nested more deeply than a validator can compare.
-        if self.is_whole and not arguments.keys() <= self.bounds.keys():
-            count += len(arguments.keys() - self.bounds.keys())
-        return count
-
-    @cached_property
-    def _parts(self) -> list[tuple[str, Callable[[Any], bool], bool, Callable[[Any, Path], bool] | None]]:
-        return [
-            (name, validator(b.schema).is_valid, not b.may_be_absent, b.holds if b.is_volatile else None)
-            for name, b in self.bounds.items()
-        ]
 
     def misses(self, arguments: dict[str, Any], folder: Path, secrets: frozenset[str] = frozenset()) -> list[str]:
         """What of these arguments does not fit, a sentence each; nothing when all of it does."""

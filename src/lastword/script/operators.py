@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from operator import add, ge, gt, le, lt, mul, sub, truediv
 from typing import Any
 
 from lastword.script.hints import near_key, operand_hint
@@ -41,6 +42,9 @@ _KINDS = {
     list: "a list",
     dict: "an object",
 }
+# Python's own % has the sign of the divisor.
+_OPERATIONS: dict[str, Callable[[Any, Any], int | float]] = {"+": add, "-": sub, "*": mul, "/": truediv, "%": math.fmod}
+_COMPARISONS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def kind_of(value: object) -> str:
@@ -67,19 +71,7 @@ def arithmetic(operator: str, left: Any, right: Any, at: int) -> int | float:
             )
     if operator in "/%" and right == 0:
         raise DivisionByZero(f"{'division' if operator == '/' else 'modulo'} by zero", at)
-    result: int | float
-    if operator == "+":
-        result = left + right
-    elif operator == "-":
-        result = left - right
-    elif operator == "*":
-        result = left * right
-    elif operator == "/":
-        result = left / right
-    else:
-        # Python's own % has the sign of the divisor.
-        result = math.fmod(left, right)
-    return _rounded(result, at)
+    return _rounded(_OPERATIONS[operator](left, right), at)
 
 
 def _rounded(result: int | float, at: int) -> int | float:
@@ -94,15 +86,7 @@ def compare(operator: str, left: Any, right: Any, at: int) -> bool:
     """`< <= > >=` on two numbers."""
     if not (is_number(left) and is_number(right)):
         raise _not_two_numbers(operator, left, right, at)
-    answer: bool
-    if operator == "<":
-        answer = left < right
-    elif operator == "<=":
-        answer = left <= right
-    elif operator == ">":
-        answer = left > right
-    else:
-        answer = left >= right
+    answer: bool = _COMPARISONS[operator](left, right)
     return answer
 
 

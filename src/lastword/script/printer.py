@@ -219,24 +219,24 @@ class _Layout:
         for statement in statements:
             if isinstance(statement, nodes.If):
                 text = laid_out(statement.condition, indent, len(margin(indent)) + 3, WIDTH)
-                self.add(statement.at, indent, "IF ", f"{text} THEN", opens=True)
+                self.lines.append(_Line(statement.at, indent, "IF ", f"{text} THEN", opens=True))
                 yield self.block(statement.then, indent + 1)
                 for other in statement.others:
                     text = laid_out(other.condition, indent, len(margin(indent)) + 7, WIDTH)
-                    self.add(other.at, indent, "ELSEIF ", f"{text} THEN", opens=True, closes=True)
+                    self.lines.append(_Line(other.at, indent, "ELSEIF ", f"{text} THEN", opens=True, closes=True))
                     yield self.block(other.then, indent + 1)
                 if statement.otherwise is not None:
-                    self.add(statement.else_at, indent, "ELSE", opens=True, closes=True)
+                    self.lines.append(_Line(statement.else_at, indent, "ELSE", opens=True, closes=True))
                     yield self.block(statement.otherwise, indent + 1)
-                self.add(statement.end_at, indent, "END", closes=True)
+                self.lines.append(_Line(statement.end_at, indent, "END", closes=True))
             elif isinstance(statement, nodes.For):
                 start = f"FOR {statement.name} IN "
                 text = laid_out(statement.items, indent, len(margin(indent)) + len(start), WIDTH)
-                self.add(statement.at, indent, start, f"{text} DO", opens=True)
+                self.lines.append(_Line(statement.at, indent, start, f"{text} DO", opens=True))
                 yield self.block(statement.body, indent + 1)
-                self.add(statement.end_at, indent, "END", closes=True)
+                self.lines.append(_Line(statement.end_at, indent, "END", closes=True))
             elif isinstance(statement, nodes.Break):
-                self.add(statement.at, indent, "BREAK")
+                self.lines.append(_Line(statement.at, indent, "BREAK"))
             else:
                 self.simple(statement, indent)
 
@@ -251,20 +251,7 @@ class _Layout:
         if isinstance(node, nodes.Do) and text.startswith(("CALL ", "TRY CALL ")) and not ends:
             # Bare, the statement would end at the first }.
             text = f"({text})"
-        self.add(first, indent, start, text, ends=ends)
-
-    def add(
-        self,
-        first: int,
-        indent: int,
-        start: str,
-        text: str = "",
-        *,
-        opens: bool = False,
-        closes: bool = False,
-        ends: bool = False,
-    ) -> None:
-        self.lines.append(_Line(first, indent, start, text, opens, closes, ends))
+        self.lines.append(_Line(first, indent, start, text, ends=ends))
 
 
 def _keep_apart(lines: list[_Line]) -> None:

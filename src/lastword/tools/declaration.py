@@ -21,7 +21,7 @@ import msgspec
 from lastword import values
 from lastword.errors import ManifestError, NotJSON, Problem, did_you_mean
 from lastword.tools.content import json_values
-from lastword.tools.manifest import EFFECTS, MAX_ID_LENGTH, NAME, Effect, Manifest, Parameter, ToolKey
+from lastword.tools.manifest import EFFECTS, MAX_ID_LENGTH, NAME, Effect, Manifest, Parameter, ToolKey, expected_words
 
 
 class SharedFacts(TypedDict, total=False):
@@ -65,17 +65,8 @@ class ToolFacts(Facts, total=False):
     inline: bool
 
 
-_EXPECTED = {
-    "id": "letters, digits and underscores, not starting with a digit, at most 64 of them",
-    "display_name": "a short name for people",
-    "description": "what the tool does, for the model and the person",
-    "icon": "a symbol name",
-    "color": "a colour name",
-    "effect": "one of " + " ".join(EFFECTS),
-    "content_parameter": "the name of one of the parameters",
-    "timeout_seconds": "a number of seconds above 0",
-    "secret": 'the names of parameters, as in ("api_key",)',
-}
+# What a person is told to write: as in the file of a folder tool.
+_EXPECTED = expected_words() | {"secret": 'the names of parameters, as in ("api_key",)'}
 _TEXTS = ("id", "display_name", "description", "icon", "color", "effect", "content_parameter")
 # Said by leaving them out as well, which `None` has always meant.
 _OPTIONAL = (*_TEXTS, "timeout_seconds", "request")

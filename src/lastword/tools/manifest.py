@@ -228,6 +228,13 @@ _MANIFEST_FIELDS: dict[str, _Field] = {
     "contentParameter": ("string", False, "the name of one of the parameters"),
     "secondaryActs": ("boolean", False, "true or false"),
 }
+
+
+def expected_words() -> dict[str, str]:
+    """What a person is told to write, by the name of the fact in Python."""
+    return {_snake(field): words for field, (_, _, words) in _MANIFEST_FIELDS.items()}
+
+
 # What is said elsewhere, and often looked for here.
 _ELSEWHERE = {
     "secret": 'say it of the parameter: {"name": "token", "type": "string", "secret": true}',
