@@ -252,7 +252,7 @@ main()
 """
 HEAVY = {"click", "rich", "mcp", "mcp_types", "prompt_toolkit", "starlette", "uvicorn", "httpx", "tomllib"}
 # A no to an agent because nobody is there needs the memory, and next to nothing else.
-MAX_LOADED = 56
+MAX_LOADED = 48
 
 
 def loaded_by(home: Path, said: dict, *arguments: str) -> set[str]:

@@ -32,17 +32,17 @@ Request = Callable[..., Any]
 _ICONS = {"shell": "terminal", "file": "pencil"}
 
 
-def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | None]:
+def tool_for(said: HookInput, turned: ToolKey | None = None) -> tuple[Tool, OneFile | None]:
     """The agent's tool as ours, and the file that its card compares with, if it changes one.
 
-    `turned` is the key of the agent's tools, as the person left it.
+    Its key is as the person left it, unless it is known already.
     """
     agent, name, own = said.agent, said.tool, said.own_tool
     changes_file = own in agent.files and "file_path" in said.arguments
     given = said.arguments.get("file_path")
     file: OneFile | None = None
     request: Request = _plain(said)
-    key = said.key_for(turned)
+    key = said.key_for(AgentKeys().of(agent) if turned is None else turned)
     if own in agent.shells and isinstance(said.arguments.get("command"), str):
         request = _command(said)
     elif changes_file and isinstance(given, str) and given and "\0" not in given:
@@ -118,7 +118,7 @@ def ruled(said: HookInput, policy: Policy | None) -> Saying | None:
     """What the rules say of a call; None when they say nothing that counts."""
     if policy is None:
         return None
-    tool, _ = tool_for(said, AgentKeys().of(said.agent))
+    tool, _ = tool_for(said)
     try:
         meant = consent.Call("", tool.name, tool.validate(said.acting()))
     except ArgumentsError:

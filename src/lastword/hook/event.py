@@ -21,7 +21,7 @@ import msgspec
 
 from lastword import rules, values
 from lastword.errors import LastWordError, NotJSON
-from lastword.hook.agents import Agent
+from lastword.hook.agents import PROBE, Agent
 
 if TYPE_CHECKING:
     from lastword.tools import ToolKey  # A call that only looks needs no tools, and an agent waits.
@@ -64,6 +64,11 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_before(self) -> bool:
         return self.event in (self.agent.before, self.agent.permission)
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the doctor asks, who wants to hear a no."""
+        return self.tool == PROBE
 
     @property
     def own_tool(self) -> str:
@@ -282,9 +287,9 @@ def answer(said: HookInput, verdict: Verdict) -> str:
     if isinstance(verdict, Allowed) and (problem := _cannot_be_told(said, verdict)):
         verdict = Refused(problem)
     if said.agent.key == "gemini":
-        return _print(_for_gemini(said, verdict))
+        return json.dumps(_for_gemini(said, verdict))
     if said.event == said.agent.permission:
-        return _print({"hookSpecificOutput": {"hookEventName": said.event, "decision": _decision(said, verdict)}})
+        return json.dumps({"hookSpecificOutput": {"hookEventName": said.event, "decision": _decision(said, verdict)}})
     if isinstance(verdict, Refused):
         decided: dict[str, Any] = {"permissionDecision": "deny", "permissionDecisionReason": _reason(verdict)}
     elif _is_changed(said, verdict):
@@ -293,7 +298,7 @@ def answer(said: HookInput, verdict: Verdict) -> str:
         return ""  # It takes a yes that changes nothing for a mistake; silence lets the call go on.
     else:
         decided = {"permissionDecision": "allow"} | _said_why("permissionDecisionReason", verdict)
-    return _print({"hookSpecificOutput": {"hookEventName": said.event, **decided}})
+    return json.dumps({"hookSpecificOutput": {"hookEventName": said.event, **decided}})
 
 
 def _for_gemini(said: HookInput, verdict: Allowed | Refused) -> dict[str, Any]:
@@ -335,7 +340,3 @@ def _reason(verdict: Refused) -> str:
 def _said_why(field: str, verdict: Allowed) -> dict[str, str]:
     """For whoever watches the agent: that nobody was asked, and by whose word. A person who was asked knows."""
     return {field: f"Not asked: {verdict.not_asked}."} if verdict.not_asked else {}
-
-
-def _print(told: dict[str, Any]) -> str:
-    return json.dumps(told)

@@ -14,17 +14,19 @@ import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword import values
-from lastword.consent import People
 from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, PROBE, Agent, AgentKeys
-from lastword.mcp import JsonSettings, write_private, write_whole
+from lastword.mcp import JsonSettings, SettingsFiles, write_private
 from lastword.rules import AgentSettings, Policy
-from lastword.store import StoreAddress, data_folder, make_private
+from lastword.store import StoreAddress, data_folder
+
+if TYPE_CHECKING:
+    from lastword.consent import People
 
 # An hour for the person, and a minute for what comes after the call.
 ASKED_SECONDS = 3_600
@@ -64,15 +66,11 @@ class HookChange(msgspec.Struct, frozen=True):
         return sha256(b"\0".join(parts)).hexdigest()
 
 
-class Hooks:
+class Hooks(SettingsFiles[InstalledHook]):
     """The settings of agents that our hook was put into."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or data_folder(sys.platform, os.environ, Path.home()) / "hooks"
-
-    def all(self) -> list[InstalledHook]:
-        found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
-        return [msgspec.json.decode(file.read_bytes(), type=InstalledHook) for file in found]
+        super().__init__(folder or data_folder(sys.platform, os.environ, Path.home()) / "hooks", InstalledHook)
 
     def plan(
         self,
@@ -89,10 +87,10 @@ class Hooks:
                 hint="rules that ask or deny hold all the same; leave --standing out",
             )
         file = file.resolve()  # The file that a link leads to is changed, and the link stays one.
-        if self._kept(file).exists() and standing is not None:
+        if self.kept_in(file).exists() and standing is not None:
             now = file.read_bytes() if file.exists() else None  # It is there, and only the key is turned.
             return HookChange(agent.key, file, now, now, command_for(agent, store, people), standing=standing)
-        if self._kept(file).exists():
+        if self.kept_in(file).exists():
             hint = f"lastword hook uninstall {agent.key} takes it out"
             raise ConfigError("the hook is in it already", place=str(file), hint=hint)
         command = command_for(agent, store, people)
@@ -106,30 +104,21 @@ class Hooks:
 
     def install(self, change: HookChange) -> Path | None:
         """Carry the change out, and return where the file lies as it was."""
-        self._check(change)
+        self.check(change.file, change.before)
         self._turn_key(change.agent, change.standing)
-        if self._kept(change.file).exists():
+        if self.kept_in(change.file).exists():
             return None
         assert change.after is not None
-        make_private(self.folder)
         before = None if change.before is None else change.before.decode("latin-1")
         kept = InstalledHook(change.agent, str(change.file), before, change.after.decode("latin-1"), change.command)
-        write_private(self._kept(change.file), kept)
-        backup = None
-        change.file.parent.mkdir(parents=True, exist_ok=True)
-        if change.before is not None:
-            backup = change.file.with_name(f"{change.file.name}.before-lastword")
-            write_whole(backup, change.before, 0o600)
-        write_whole(change.file, change.after, change.file.stat().st_mode & 0o777 if backup else 0o600)
-        return backup
+        return self.change(change.file, change.before, change.after, kept)
 
     def plan_back(self, agent: Agent, file: Path) -> HookChange:
         """The change that takes it out again. A file that was edited since keeps what came to it."""
         file = file.resolve()
-        place = self._kept(file)
-        if not place.exists():
+        kept = self.of(file)
+        if kept is None:
             raise ConfigError("lastword did not put a hook into it", place=str(file))
-        kept = msgspec.json.decode(place.read_bytes(), type=InstalledHook)
         now = file.read_bytes() if file.exists() else None
         before = None if kept.before is None else kept.before.encode("latin-1")
         if now == kept.after.encode("latin-1") or now is None:
@@ -144,28 +133,15 @@ class Hooks:
 
     def uninstall(self, change: HookChange) -> None:
         """Carry that out."""
-        self._check(change)
+        self.check(change.file, change.before)
         self._turn_key(change.agent, "never")
-        if change.after is None:
-            change.file.unlink(missing_ok=True)
-        else:
-            write_whole(change.file, change.after, change.file.stat().st_mode & 0o777)
-        self._kept(change.file).unlink()
+        self.give_back(change.file, change.after)
 
     def _turn_key(self, agent: str, standing: str) -> None:
         keys = AgentKeys(self.folder.parent / KEYS_FILE)
         known = keys.read()
         if known.get(agent, "never") != standing:
             write_private(keys.file, known | {agent: standing})
-
-    def _check(self, change: HookChange) -> None:
-        now = change.file.read_bytes() if change.file.exists() else None
-        if now != change.before:
-            raise ConfigError("it changed meanwhile, and was left as it is", place=str(change.file))
-
-    def _kept(self, file: Path) -> Path:
-        readable = re.sub(r"[^A-Za-z0-9]+", "-", file.name).strip("-")
-        return self.folder / f"{readable}-{sha256(str(file).encode()).hexdigest()[:12]}.json"
 
     def troubles(self, kept: InstalledHook) -> Iterator[str]:
         """Why an agent would not start the hook, as far as its settings say."""
@@ -196,7 +172,7 @@ def command_for(agent: Agent, store: str | None = None, people: People | None = 
     places = {"HOME": Path.home()} | ({} if sys.platform == "darwin" else {"XDG_DATA_HOME": ours.parent})
     words = [sys.executable, "-E", "-P", "-m", "lastword", "hook", agent.key]
     words += ["--within", str(int(ASKED_SECONDS - MARGIN_SECONDS)), "--store", store or _memory(ours)]
-    words += _whose(people or People())
+    words += _whose(people) if people is not None else []
     return f"{' '.join(f'{name}={shlex.quote(str(at))}' for name, at in places.items())} {shlex.join(words)} || exit 2"
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from lastword import call, consent, tools
 from lastword.errors import SessionError
-from lastword.hook.agents import PROBE, AgentKeys
 from lastword.hook.event import FOLDER, NO_OBJECTION, Allowed, HookInput, Refused, Verdict
 from lastword.journal import Journal, Life, OnceKey, data_of, is_attended, open_default_journal
 from lastword.lazily import load_later
@@ -89,7 +88,7 @@ async def _unless_told_to_end(asked: Coroutine[Any, Any, Verdict]) -> Verdict:
 async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allowed | Refused:
     """Put the card into the queue and wait for the person, no longer than this."""
     attended = is_attended(journal.store)
-    if said.tool == PROBE:
+    if said.is_probe:
         await journal.store.head()  # A gate without its memory would say no to everything; the doctor wants to know.
         return Refused(PROBED)
     if why := said.why_unclear():
@@ -97,7 +96,7 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
     policy = said.policy()
     if not attended and (policy is None or agent_tool.ruled(said, policy) != "deny"):
         return Refused(NOBODY)
-    tool, file = agent_tool.tool_for(said, AgentKeys().of(said.agent))
+    tool, file = agent_tool.tool_for(said)
     registry = tools.ToolRegistry()
     registry.add(tool)
     asking = session.Session(
@@ -136,10 +135,6 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
             why = str(((await journal.life(call_id)).handed_over or {}).get("why", ""))
         return Allowed(said.as_given(outcome.value), why)
     return Refused(outcome.message)
-
-
-def _origin(said: HookInput) -> str:
-    return f"{said.agent.name}, session {said.session[:8]}, in {said.cwd or 'a folder that it does not say'}"
 
 
 async def _until_let_go(journal: Journal, call_id: str) -> None:

@@ -28,9 +28,9 @@ from lastword.lazily import open_door
 if TYPE_CHECKING:
     from lastword.mcp.client_records import connected_clients
     from lastword.mcp.configured_servers import Inspection, McpServer, McpServers, counted
-    from lastword.mcp.gateway import Gateways
+    from lastword.mcp.gateway import Gateways, SettingsFiles
     from lastword.mcp.permission_tool import PermissionServer
-    from lastword.mcp.secrets import SecretFile, sealing_key, write_private, write_whole
+    from lastword.mcp.secrets import SecretFile, sealing_key, write_private
     from lastword.mcp.server_files import JsonSettings, ServerEntries, servers_in
     from lastword.mcp.server_trust import Pins, check_server_name, marked
     from lastword.mcp.tool_server import ToolServer

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -38,6 +38,9 @@ _KNOWN = frozenset({"type", "command", "args", "env", "cwd", "url", "serverUrl",
 _RULES = (".claude/settings.json", ".claude/settings.local.json")
 # What Claude Code writes as an underscore in the name of a server.
 _NOT_IN_RULES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
 class Wrapped(msgspec.Struct, frozen=True):
@@ -67,19 +70,56 @@ class Wrapping(msgspec.Struct, frozen=True):
         return sha256(self.before + b"\0" + self.after).hexdigest()
 
 
-class Gateways:
+class SettingsFiles(Generic[Kept]):
+    """Files of other programs that were changed by us. What is kept of each lies in the person's own folder."""
+
+    def __init__(self, folder: Path, kept: type[Kept]) -> None:
+        self.folder = folder
+        self._type = kept
+
+    def all(self) -> list[Kept]:
+        found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+        return [msgspec.json.decode(file.read_bytes(), type=self._type) for file in found]
+
+    def of(self, file: Path) -> Kept | None:
+        """What is kept of a file; None when it was not changed by us."""
+        kept = self.kept_in(file)
+        return msgspec.json.decode(kept.read_bytes(), type=self._type) if kept.exists() else None
+
+    def kept_in(self, file: Path) -> Path:
+        readable = re.sub(r"[^A-Za-z0-9]+", "-", file.name).strip("-")
+        return self.folder / f"{readable}-{sha256(str(file.resolve()).encode()).hexdigest()[:12]}.json"
+
+    def check(self, file: Path, now: bytes | None) -> None:
+        """Refuse a file that is not as it was when its change was shown."""
+        if (file.read_bytes() if file.exists() else None) != now:
+            raise ConfigError("it changed meanwhile, and was left as it is", place=str(file))
+
+    def change(self, file: Path, before: bytes | None, after: bytes, kept: Kept) -> Path | None:
+        """Write a file, and return where it lies as it was."""
+        make_private(self.folder)
+        write_private(self.kept_in(file), kept)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        backup = None if before is None else _backup(file)
+        if backup is not None and before is not None:
+            write_whole(backup, before, 0o600)
+        write_whole(file, after, file.stat().st_mode & 0o777 if backup else 0o600)
+        return backup
+
+    def give_back(self, file: Path, after: bytes | None) -> None:
+        """Write a file as it shall be without us, or take it away where there was none."""
+        if after is None:
+            file.unlink(missing_ok=True)
+        else:
+            write_whole(file, after, file.stat().st_mode & 0o777)
+        self.kept_in(file).unlink()
+
+
+class Gateways(SettingsFiles[Wrapped]):
     """The files of clients that were wrapped."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or ProtectedFile.gateways_folder()
-
-    def all(self) -> list[Wrapped]:
-        found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
-        return [msgspec.json.decode(file.read_bytes(), type=Wrapped) for file in found]
-
-    def of(self, file: Path) -> Wrapped | None:
-        kept = self._kept(file)
-        return msgspec.json.decode(kept.read_bytes(), type=Wrapped) if kept.exists() else None
+        super().__init__(folder or ProtectedFile.gateways_folder(), Wrapped)
 
     def plan(self, file: Path) -> Wrapping:
         """What would be written. A ConfigError says what stands against it."""
@@ -100,17 +140,16 @@ class Gateways:
         if lost := list(_lost_rules(file, found, servers)):
             fact = f"rules of the client would not match any more: {'; '.join(lost)}"
             raise ConfigError(fact, place=str(file), hint="add the same rules for the new names; then wrap it")
-        config = self._kept(file).with_suffix(".toml")
+        config = self.kept_in(file).with_suffix(".toml")
         before = file.read_bytes()
         # With -P no file in the folder that the client is started in passes for lastword.
         entry = {"command": sys.executable, "args": ["-P", "-m", "lastword", "mcp", "serve", "--config", str(config)]}
         outside = tuple(marked(name) for name in named_elsewhere(found, key))
         return Wrapping(file, before, JsonSettings(before).with_value(key, {ENTRY: entry}), servers, config, outside)
 
-    def wrap(self, plan: Wrapping, secrets: SecretFile) -> Path:
+    def wrap(self, plan: Wrapping, secrets: SecretFile) -> Path | None:
         """Carry the change out, and return where the file lies as it was."""
-        if plan.file.read_bytes() != plan.before:
-            raise ConfigError("it changed meanwhile, and was left as it is", place=str(plan.file))
+        self.check(plan.file, plan.before)
         make_private(self.folder)
         for server in plan.servers:
             for name, value in server.secrets.items():
@@ -118,18 +157,11 @@ class Gateways:
         folder = _folder(plan.file)
         entries = [written(server.ours, _in(server, folder)) for server in plan.servers]
         write_whole(plan.config, "\n".join(entries).encode(), 0o600)
-        backup = _backup(plan.file)
-        write_whole(backup, plan.before, 0o600)
-        kept = Wrapped(
-            str(plan.file.resolve()),
-            plan.before.decode("latin-1"),
-            plan.after.decode("latin-1"),
-            str(plan.config),
-            tuple(server.name for server in plan.servers),
+        before, after = plan.before.decode("latin-1"), plan.after.decode("latin-1")
+        names = tuple(server.name for server in plan.servers)
+        return self.change(
+            plan.file, plan.before, plan.after, Wrapped(str(plan.file), before, after, str(plan.config), names)
         )
-        write_private(self._kept(plan.file), kept)
-        write_whole(plan.file, plan.after, plan.file.stat().st_mode & 0o777)
-        return backup
 
     def plan_back(self, file: Path) -> tuple[bytes, bytes, bool]:
         """The file as it is, as it would be, and whether that is exactly what it was."""
@@ -152,11 +184,8 @@ class Gateways:
 
     def unwrap(self, file: Path, now: bytes, after: bytes) -> None:
         """Carry that out. The servers stay known, and so does the trust in them, for another time."""
-        file = file.resolve()
-        if file.read_bytes() != now:
-            raise ConfigError("it changed meanwhile, and was left as it is", place=str(file))
-        write_whole(file, after, file.stat().st_mode & 0o777)
-        self._kept(file).unlink()
+        self.check(file.resolve(), now)
+        self.give_back(file.resolve(), after)
 
     def outside(self) -> Iterator[tuple[str, list[str]]]:
         """Each wrapped file with the servers in it that do not stand behind us, or why that cannot be told."""
@@ -168,11 +197,6 @@ class Gateways:
                 continue
             names = [marked(name) for name in (*found[key], *named_elsewhere(found, key)) if name != ENTRY]
             yield kept.file, names if ENTRY in found[key] else [*names, f"there is no entry {ENTRY} any more"]
-
-    def _kept(self, file: Path) -> Path:
-        place = str(file.resolve())
-        readable = re.sub(r"[^A-Za-z0-9]+", "-", file.name).strip("-")
-        return self.folder / f"{readable}-{sha256(place.encode()).hexdigest()[:12]}.json"
 
 
 def _lost_rules(file: Path, found: dict[str, Any], servers: tuple[ForeignServer, ...]) -> Iterator[str]:

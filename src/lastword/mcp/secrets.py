@@ -95,13 +95,11 @@ def hider(used: Mapping[str, str]) -> Hide:
 
 def hide_in(value: Any, hide: Hide) -> Any:
     """The same of a JSON value, however deep a text lies in it."""
-    if isinstance(value, str):
-        return hide(value)
-    if isinstance(value, list):
-        return [hide_in(item, hide) for item in value]
     if isinstance(value, dict):
         return {hide(key): hide_in(item, hide) for key, item in value.items()}
-    return value
+    if isinstance(value, list):
+        return [hide_in(item, hide) for item in value]
+    return hide(value) if isinstance(value, str) else value
 
 
 def without_secrets(definition: dict[str, Any], used: Mapping[str, str]) -> dict[str, Any]:
