@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 
 
 class WarmProgram:
-    """`lastword WORDS`, already running. What it says goes into files, since nobody talks with it.
+    """`lastword WORDS`, already running. What it says goes into files, since nobody talks with it, or where it is
+    wanted.
 
     With `loads` it is `python WORDS`, a file, `-c` and a text or `-m` and a module, and has these modules already.
     """
@@ -38,12 +39,15 @@ class WarmProgram:
         env: Mapping[str, str],
         given: bytes = b"",
         loads: Sequence[str] | None = None,
+        printed: int | None = None,
     ) -> None:
         self.returncode: int | None = None
         self._folder = tempfile.TemporaryDirectory()
         self._files = [Path(self._folder.name, name) for name in ("given", "printed", "complaint")]
         self._files[0].write_bytes(given)
         fds = [os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) for file in self._files]
+        if printed is not None:
+            os.dup2(printed, fds[1])
         asked = {"words": list(words), "cwd": str(cwd), "env": dict(env)}
         if loads is not None:
             asked |= {"loads": list(loads), "path": sys.path}

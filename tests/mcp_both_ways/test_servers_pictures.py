@@ -11,7 +11,7 @@ from test_page_servers import ARMED, PAY, Street, say_yes
 from lastword.mcp.client_records import Greeter
 from mcp_neighbour import defined
 from surfaces.conftest import quick
-from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, compare, picture_of, window_of
+from surfaces.test_page_pictures import PICTURES, SIZES, Clock, compare, found_by_axe, picture_of, window_of
 from surfaces.windows import settled
 
 __all__ = ["quick"]
@@ -75,8 +75,5 @@ def test_the_servers_look_as_it_was_agreed(browser, street, size):
             page.evaluate(STEADY)
             compare(PICTURES / f"{scene}-{theme}-{size}.png", picture_of(page))
         page.emulate_media(color_scheme="light")
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        told = [f"{scene}: {v['id']}: {v['nodes'][0]['html'][:160]}" for v in found["violations"]]
-        assert told == []
+        assert (scene, found_by_axe(page, "document")) == (scene, [])
     page.context.close()

@@ -12,7 +12,7 @@ from lastword.call import Limits
 from requirements import requirement
 from surfaces.askers import Asker
 from surfaces.test_inbox_api import Neighbour
-from surfaces.test_page_pictures import AXE, SIZES
+from surfaces.test_page_pictures import SIZES, found_by_axe
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
 
 NAMES = ("mailer", "backup", "research", "clerk")
@@ -363,9 +363,7 @@ def test_axe_finds_nothing_in_the_inbox(street, windows, theme, size):
 
 
 def check_with_axe(page: Page, view: str) -> None:
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert [f"{view}: {v['id']}: {v['nodes'][0]['html'][:160]}" for v in found["violations"]] == []
+    assert (view, found_by_axe(page, "document")) == (view, [])
 
 
 @pytest.mark.parametrize("size", SIZES)

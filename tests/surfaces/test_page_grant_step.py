@@ -13,7 +13,7 @@ from requirements import requirement
 from surfaces.conftest import Houses
 from surfaces.test_page_arming import Hand
 from surfaces.test_page_grants import RULES
-from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, compare, picture_of, window_of
+from surfaces.test_page_pictures import PICTURES, SIZES, Clock, compare, found_by_axe, picture_of, window_of
 from surfaces.windows import PATIENCE_SECONDS, House, read_to_end, settled
 
 LINK = "Don't ask again…"
@@ -373,9 +373,7 @@ def test_the_second_step_looks_as_it_was_agreed(browser, house, size):
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"granting-{theme}-{size}.png", picture_of(page))
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run('.granting', {resultTypes: ['violations']})")
-    assert [(problem["id"], problem["nodes"][0]["html"]) for problem in found["violations"]] == []
+    assert found_by_axe(page, "'.granting'") == []
     page.context.close()
     for call in calls:
         call.cancel()
@@ -409,9 +407,7 @@ def test_grants_rules_and_what_decides_look_as_they_were_agreed(browser, house, 
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"rules-{theme}-{size}.png", picture_of(page))
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run('.grants', {resultTypes: ['violations']})")
-    assert [(problem["id"], problem["nodes"][0]["html"]) for problem in found["violations"]] == []
+    assert found_by_axe(page, "'.grants'") == []
     page.locator(".explaining").get_by_label("to", exact=True).fill("Mallory")
     expect(page.locator(".told")).to_have_count(0)
     page.get_by_role("button", name="Say what decides").click()

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -43,6 +41,7 @@ from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.turn import Bounds
 from lastword.tools import ToolContext
 from lastword.web import AssistantSetup, ModelForm, PageApp, PageGate, PageSetup, open_page
+from warm import WarmProgram
 
 # What a person waits for at most before they would call it broken.
 PATIENCE_SECONDS = 60.0
@@ -402,24 +401,18 @@ class Up:
     """`lastword up` as a process that can be killed."""
 
     def __init__(self, folder: Path, port: int = 0, *options: str) -> None:
-        self._folder = folder
         environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "HOME": str(folder)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "lastword", "up", "--port", str(port), *options],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self.process.stdout is not None
+        near, far = os.pipe()
+        self._program = WarmProgram(["up", "--port", str(port), *options], folder, environment, printed=far)
+        os.close(far)
+        self._printed = os.fdopen(near)
         self.said = ""
-        for line in self.process.stdout:
+        for line in self._printed:
             self.said += line
             if found := re.search(r"(http://\S+)/enter\?key=(\S+)", line):
                 self.address, self.key = found[1], found[0]
                 return
+        self.kill()
         raise AssertionError(f"lastword up ended: {self.said}")
 
     @property
@@ -427,15 +420,11 @@ class Up:
         return urlsplit(self.address).port or 0
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.end()
+        self._program.close()
+        self._printed.close()
 
     def stop(self) -> int:
-        self.process.terminate()
-        return self.end()
-
-    def end(self) -> int:
-        code = self.process.wait(PATIENCE_SECONDS)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self._program.send_signal(signal.SIGTERM)
+        code = self._program.wait()
+        self.kill()
         return code
