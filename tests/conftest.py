@@ -19,6 +19,7 @@ from lastword.tools.manifest import parse_manifest
 from lastword.values import canonical
 from postgres_server import PostgresServer, shared_server
 from sending import MANIFEST
+from tries import LONG
 
 pytest_plugins = ["browsers"]
 
@@ -52,6 +53,12 @@ LONG_FILES = tuple(
         "test_guides.py",
     )
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell what is imported from now on whether the long tests run (tries.py)."""
+    if config.option.markexpr == "":
+        os.environ[LONG] = "yes"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,8 @@
 """A store of each kind: whatever a test of the contract demands, every driver must give."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,15 +18,35 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal.db"
 
 
+@pytest.fixture
+def heads(tmp_path: Path) -> Path:
+    return tmp_path / "lastword" / "heads"
+
+
+@pytest.fixture
+def address(postgres: PostgresServer) -> str:
+    """Of a store on a server, which nobody has used yet."""
+    return postgres.new_store()
+
+
+@pytest.fixture
+async def opened(heads: Path) -> AsyncIterator[Callable[..., Any]]:
+    """Opens the store in a file, or at an address of a server. It is closed when the test is over."""
+    stores: list[Store] = []
+
+    def open_one(where: Path | str, **options: Any) -> Store:
+        store = PostgresStore(where, **{"heads": heads} | options) if "://" in str(where) else SqliteStore(where)
+        stores.append(store)
+        return store
+
+    yield open_one
+    for store in reversed(stores):
+        await store.close()
+
+
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[Store]:
-    opened: Store
+async def store(request: pytest.FixtureRequest, path: Path, opened: Callable[..., Any]) -> Store:
     if request.param == "memory":
-        opened = MemoryStore()
-    elif request.param == "sqlite":
-        opened = SqliteStore(path)
-    else:
-        server: PostgresServer = request.getfixturevalue("postgres")
-        opened = PostgresStore(server.new_store(), heads=path.parent / "heads")
-    yield opened
-    await opened.close()
+        return MemoryStore()
+    made: Store = opened(path if request.param == "sqlite" else request.getfixturevalue("address"))
+    return made

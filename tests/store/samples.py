@@ -1,10 +1,11 @@
 """Entries to remember, and another process that remembers them too."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from lastword.store import sqlite_file
+from lastword.store import Store, sqlite_file
 from lastword.store.chain import GENESIS, Entry, link
 
 HERE = Path(__file__).parent
@@ -102,3 +103,24 @@ def other_process(path: Path | str, environment: dict[str, str] | None = None) -
         yield other
     finally:
         other.end()
+
+
+def held(store: Store, name: str) -> Callable[[], None]:
+    """Hold a name that nobody holds; what lets go of it."""
+    release = store.hold(name)
+    assert release is not None, f"somebody holds {name}"
+    return release
+
+
+async def until(condition):
+    """Wait for something that comes by itself, and give it back."""
+    for _ in range(6000):
+        if found := condition():
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+def through(address: str, old: int, new: int) -> str:
+    """The same store, by another port."""
+    return address.replace(f":{old}/", f":{new}/")

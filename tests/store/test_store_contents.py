@@ -11,7 +11,6 @@ from lastword.errors import StoreError, Tampered
 from lastword.store import durable
 from lastword.store.chain import Pruned
 from lastword.store.contract import MAX_CONTENT_BYTES
-from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 
 IMAGE, SOUND = b"an image" * 100, b"a sound" * 100
@@ -70,14 +69,12 @@ async def test_a_content_beyond_the_limit_is_refused_before_anything_is_written(
 
 
 @requirement("TOOL-64")
-async def test_the_chain_is_the_same_with_and_without_contents(path):
+async def test_the_chain_is_the_same_with_and_without_contents(path, opened):
     """Old readers, exports and kept heads go on to prove what they proved."""
-    with_contents, without = SqliteStore(path), SqliteStore(path.with_name("other.db"))
+    with_contents, without = opened(path), opened(path.with_name("other.db"))
     await with_contents.commit(entry(1, contents=(IMAGE,)), entry(2))
     await without.commit(entry(1), entry(2))
     assert await with_contents.head() == await without.head()
-    await with_contents.close()
-    await without.close()
 
 
 @requirement("TOOL-64")
@@ -92,9 +89,9 @@ async def test_the_chain_is_the_same_with_and_without_contents(path):
         "INSERT INTO contents VALUES ('stray', x'00')",
     ],
 )
-async def test_contents_that_were_changed_behind_our_back_are_found(path, change):
+async def test_contents_that_were_changed_behind_our_back_are_found(path, change, opened):
     """Whoever edits the file could let a record show another image than was made."""
-    store = SqliteStore(path)
+    store = opened(path)
     await store.commit(entry(1, contents=(IMAGE,)), entry(2))
     await store.forget([2])
     await store.close()
@@ -106,52 +103,48 @@ async def test_contents_that_were_changed_behind_our_back_are_found(path, change
     if "other bytes" in change:
         with pytest.raises(Tampered, match="was changed after it was written"):
             await store.content(digest(IMAGE))
-    await store.close()
 
 
 @requirement("TOOL-64")
-async def test_a_forgotten_content_is_in_no_file_any_more(path):
+async def test_a_forgotten_content_is_in_no_file_any_more(path, opened):
     """Who prunes a photograph expects that it cannot be found with a hex editor."""
-    store = SqliteStore(path)
+    store = opened(path)
     secret = b"a face that nobody should see any more" * 50
     await store.commit(entry(1, contents=(secret * 20,)))
     await store.commit(entry(2))
     assert any(secret in found.read_bytes() for found in path.parent.iterdir())
     await store.forget([1])
     assert not any(secret in found.read_bytes() for found in path.parent.iterdir())
-    await store.close()
 
 
 @requirement("TOOL-64", "TEAM-8")
-async def test_a_file_without_contents_is_brought_up_to_date_and_holds_them_then(path):
+async def test_a_file_without_contents_is_brought_up_to_date_and_holds_them_then(path, opened):
     """Nobody should have to begin a new journal for it."""
     make_old(path, entry(1), entry(2))
-    store = SqliteStore(path)
+    store = opened(path)
     assert await store.content(digest(IMAGE)) is None
     assert await store.commit(entry(3, contents=(IMAGE,)))
     assert await store.content(digest(IMAGE)) == IMAGE
     assert (await store.verify()).seq == 3
-    await store.close()
 
 
 @requirement("TOOL-64")
-async def test_another_process_reads_and_forgets_the_same_contents(path):
+async def test_another_process_reads_and_forgets_the_same_contents(path, opened):
     """The page and a prune from another terminal share one file."""
-    first, second = SqliteStore(path), SqliteStore(path)
+    first, second = opened(path), opened(path)
     await first.commit(entry(1, contents=(IMAGE,)))
     with other_process(path) as other:
         assert other.ask("content", digest=digest(IMAGE)) == len(IMAGE)
     assert await second.content(digest(IMAGE)) == IMAGE
     assert await second.forget([1]) == Pruned(1, 1, len(IMAGE))
     assert await first.content(digest(IMAGE)) is None
-    await asyncio.gather(first.close(), second.close())
 
 
 @requirement("TOOL-64")
-async def test_contents_that_wait_for_the_disk_count_against_the_backlog(path, monkeypatch):
+async def test_contents_that_wait_for_the_disk_count_against_the_backlog(path, monkeypatch, opened):
     """Entries without a waiter are held in memory: a row of images must not be, without end."""
     monkeypatch.setattr(durable, "MAX_BACKLOG_BYTES", 10_000)
-    store = SqliteStore(path)
+    store = opened(path)
     await store.commit()
     with other_process(path) as other:
         other.ask("lock")
@@ -161,4 +154,3 @@ async def test_contents_that_wait_for_the_disk_count_against_the_backlog(path, m
         assert not done
         other.ask("unlock")
         await waiting
-    await store.close()

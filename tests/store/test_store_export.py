@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from samples import entry
 
@@ -12,6 +12,7 @@ from lastword.store.chain import GENESIS, Entry, Head, link
 from lastword.store.contract import Store
 from lastword.store.exports import export, read_line, verify_export, write_line
 from lastword.store.memory import MemoryStore
+from tries import tries
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_an_export_that_was_cut_off_is_found(lines):
         verify_export(lines, head=Head(2, "f" * 64))
 
 
-@settings(deadline=None, max_examples=200)
+@tries(40)
 @given(
     st.builds(
         Entry,

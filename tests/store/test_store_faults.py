@@ -63,7 +63,7 @@ async def test_a_full_disk_is_named_and_nothing_of_the_group_is_written(store, d
     await store.verify()
 
 
-async def test_entries_nobody_waited_for_are_tried_again_without_being_asked(store, disk, path):
+async def test_entries_nobody_waited_for_are_tried_again_without_being_asked(store, disk, path, opened):
     """Once there is room again, what was accepted is written though nobody commits."""
     disk.fault = fail("write", with_=apsw.FullError)
     for number in range(2, 30):
@@ -71,10 +71,9 @@ async def test_entries_nobody_waited_for_are_tried_again_without_being_asked(sto
     with pytest.raises(StoreError, match="28 entries accepted before"):
         await store.commit()
     disk.replace()
-    copy = SqliteStore(path)
+    copy = opened(path)
     await asyncio.wait_for(copy.changed(1), 30)
     assert await subjects(copy) == [f"call-{number}" for number in range(1, 30)]
-    await copy.close()
 
 
 async def test_a_store_that_cannot_be_closed_stays_open_until_it_can(store, disk):
@@ -109,7 +108,7 @@ async def test_everybody_in_a_failed_transaction_hears_of_it(store, disk):
     assert await subjects(store) == ["call-1"]
 
 
-async def test_a_refused_commit_does_not_rise_again_after_a_crash(store, disk, path, tmp_path):
+async def test_a_refused_commit_does_not_rise_again_after_a_crash(store, disk, path, tmp_path, opened):
     """A failed sync can leave the whole transaction in the log. A crash right then must not bring it to life.
 
     Somebody was told that nothing happened, and may have done it again by other means.
@@ -121,9 +120,8 @@ async def test_a_refused_commit_does_not_rise_again_after_a_crash(store, disk, p
     crashed.mkdir()
     for name in ("journal.db", "journal.db-wal"):
         shutil.copy(path.parent / name, crashed)
-    found = SqliteStore(crashed / "journal.db")
+    found = opened(crashed / "journal.db")
     assert await subjects(found) == ["call-1"]
-    await found.close()
 
 
 async def test_a_commit_that_happened_though_it_failed_is_acknowledged(store, disk):
@@ -175,9 +173,9 @@ async def test_a_page_that_cannot_be_read_is_reported(store, disk):
     assert len(await store.read()) == 1999
 
 
-async def test_a_file_that_could_not_be_made_is_made_later(disk, path):
+async def test_a_file_that_could_not_be_made_is_made_later(disk, path, opened):
     """The first use meets a full disk; the next one does not."""
-    store = SqliteStore(path)
+    store = opened(path)
     disk.fault = fail("write", with_=apsw.FullError)
     store.append(entry(1))
     with pytest.raises(StoreError, match="the disk is full"):
@@ -187,4 +185,3 @@ async def test_a_file_that_could_not_be_made_is_made_later(disk, path):
     disk.replace()
     assert await store.commit(entry(3))
     assert await subjects(store) == ["call-1", "call-3"]
-    await store.close()

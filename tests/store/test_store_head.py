@@ -233,10 +233,10 @@ async def test_what_a_person_accepted_counts_from_then_on(crashed, damage):
     await store.close()
 
 
-async def test_a_folder_in_the_place_of_the_head_is_named_and_left_alone(crashed):
+async def test_a_folder_in_the_place_of_the_head_is_named_and_left_alone(crashed, opened):
     """Nothing of ours, so it is not ours to remove."""
     folder_head(crashed)
-    store = SqliteStore(crashed)
+    store = opened(crashed)
     with pytest.raises(StoreError, match="Is a directory") as caught:
         await store.accept(await store.head())
     assert caught.value.place == str(beside(crashed))
@@ -244,7 +244,6 @@ async def test_a_folder_in_the_place_of_the_head_is_named_and_left_alone(crashed
     beside(crashed).rmdir()
     await store.accept(await store.head())
     assert await store.commit(entry(9, irrevocable=True))
-    await store.close()
 
 
 async def test_accepting_leaves_what_a_link_led_to_alone(crashed):
@@ -260,10 +259,10 @@ async def test_accepting_leaves_what_a_link_led_to_alone(crashed):
 
 
 @requirement("TEAM-10")
-async def test_others_in_the_same_transaction_are_not_refused(crashed):
+async def test_others_in_the_same_transaction_are_not_refused(crashed, opened):
     """They share a commit with one that is, and have nothing to do with it."""
     lose_log(crashed)
-    store = SqliteStore(crashed)
+    store = opened(crashed)
     await store.head()
     told = await asyncio.gather(
         *(store.commit(entry(n, once=f"key-{n}", irrevocable=n % 2 == 0)) for n in range(10, 30)),
@@ -272,14 +271,13 @@ async def test_others_in_the_same_transaction_are_not_refused(crashed):
     assert [isinstance(one, StoreError) for one in told] == [n % 2 == 0 for n in range(10, 30)]
     assert len({id(one) for one in told if isinstance(one, StoreError)}) == 10
     assert (await store.verify()).seq == 2 + 10
-    await store.close()
 
 
 @requirement("TEAM-10")
-async def test_a_file_of_an_earlier_version_gets_its_head_without_a_question(path):
+async def test_a_file_of_an_earlier_version_gets_its_head_without_a_question(path, opened):
     """It never had one that could be missing. From then on it has."""
     make_old(path, *(entry(number) for number in range(1, 6)))
-    store = SqliteStore(path)
+    store = opened(path)
     assert await store.behind() is None
     assert await store.commit(entry(6, irrevocable=True))
     assert kept(path) == await store.head()
@@ -287,7 +285,6 @@ async def test_a_file_of_an_earlier_version_gets_its_head_without_a_question(pat
     beside(path).unlink()
     with pytest.raises(StoreError, match="is gone"):
         await store.commit(entry(7, irrevocable=True))
-    await store.close()
 
 
 @requirement("TEAM-10")
@@ -332,18 +329,17 @@ async def test_processes_share_one_head(store, path):
 
 
 @requirement("TEAM-10")
-async def test_many_who_commit_at_once_share_one_sync_of_the_head(path, monkeypatch):
+async def test_many_who_commit_at_once_share_one_sync_of_the_head(path, monkeypatch, opened):
     """Once per commit group: a hundred approvals must not cost a hundred syncs."""
     syncs = []
     real = os.fdatasync
     monkeypatch.setattr(head_file, "_sync", lambda descriptor: (syncs.append(1), real(descriptor)))
-    store = SqliteStore(path)
+    store = opened(path)
     await store.commit(entry(0))
     told = await asyncio.gather(*(store.commit(entry(n, irrevocable=True)) for n in range(1, 201)))
     assert all(told)
     assert 1 < len(syncs) < 40
     assert kept(path) == await store.head()
-    await store.close()
 
 
 @requirement("TEAM-10")
@@ -368,9 +364,9 @@ async def test_who_cannot_keep_the_head_is_told_and_may_not_act(store, path, mon
 
 
 @requirement("TEAM-10")
-async def test_a_head_that_cannot_be_made_keeps_the_start_from_being_written(path):
+async def test_a_head_that_cannot_be_made_keeps_the_start_from_being_written(path, opened):
     """Found out before anything is burned, and not after."""
-    store = SqliteStore(path)
+    store = opened(path)
     await store.commit(entry(1))
     (path.parent / f"{path.name}-head.new").mkdir()
     with pytest.raises(StoreError, match="cannot be read or kept: Is a directory"):
@@ -378,7 +374,6 @@ async def test_a_head_that_cannot_be_made_keeps_the_start_from_being_written(pat
     assert await store.taken("start") is None
     (path.parent / f"{path.name}-head.new").rmdir()
     assert await store.commit(entry(2, once="start", irrevocable=True))
-    await store.close()
 
 
 KILLED = """
@@ -401,19 +396,18 @@ asyncio.run(main())
 
 @requirement("TEAM-10")
 @pytest.mark.parametrize("moment", ["advance", "read"])
-async def test_a_process_that_dies_around_the_head_leaves_a_store_that_goes_on(path, moment):
+async def test_a_process_that_dies_around_the_head_leaves_a_store_that_goes_on(path, moment, opened):
     """Between the commit and the head, the head is behind the store, which is no damage; before, nothing is there."""
     command = [sys.executable, "-c", KILLED, str(path), moment]
     died = await asyncio.to_thread(subprocess.run, command, cwd=Path(__file__).parent, timeout=60)
     assert died.returncode == -9
-    store = SqliteStore(path)
+    store = opened(path)
     assert (await store.head()).seq == (2 if moment == "advance" else 1)
     assert seq_of(kept(path)) == 1
     assert await store.behind() is None
     assert await store.commit(entry(2, once="key", irrevocable=True)) is (moment == "read")
     assert await store.commit(entry(3, irrevocable=True))
     assert kept(path) == await store.head()
-    await store.close()
 
 
 @requirement("TEAM-10")

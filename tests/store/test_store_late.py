@@ -6,8 +6,8 @@ import signal
 
 import asyncpg
 import pytest
-from samples import entry
-from test_store_postgres import come_back, commit_whatever_comes, subjects, until
+from samples import entry, held, through, until
+from test_store_postgres import come_back, commit_whatever_comes, subjects
 
 from cutting import cutting_proxy
 from lastword.errors import StoreError
@@ -20,24 +20,8 @@ from requirements import requirement
 
 
 @pytest.fixture
-def address(postgres):
-    return postgres.new_store()
-
-
-@pytest.fixture
-def heads(tmp_path):
-    return tmp_path / "lastword" / "heads"
-
-
-@pytest.fixture
-async def store(address, heads):
-    opened = PostgresStore(address, heads=heads)
-    yield opened
-    await opened.close()
-
-
-def through(address: str, old: int, new: int) -> str:
-    return address.replace(f":{old}/", f":{new}/")
+async def store(address, opened):
+    return opened(address)
 
 
 def lifeline(postgres, address: str) -> int | None:
@@ -71,9 +55,9 @@ async def test_a_commit_that_arrives_after_it_was_said_not_to_have_happened_is_r
 
 
 @requirement("TEAM-4")
-async def test_a_name_whose_answer_is_lost_is_held_and_can_be_let_go_of(postgres, address, heads):
+async def test_a_name_whose_answer_is_lost_is_held_and_can_be_let_go_of(postgres, address, heads, opened):
     """It is asked for again, and the server says that it is ours. It would be held by nobody for ever."""
-    other = PostgresStore(address, heads=heads)
+    other = opened(address)
     with cutting_proxy(postgres.port) as proxy:
         proxy.watches = b".take("
         store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
@@ -84,15 +68,12 @@ async def test_a_name_whose_answer_is_lost_is_held_and_can_be_let_go_of(postgres
         assert store.hold("run:1") is None, "once is once, also here"
         assert other.hold("run:1") is None
         release()
-        taken = other.hold("run:1")
-        assert taken is not None
+        taken = held(other, "run:1")
         assert store.hold("run:1") is None
         taken()
-        again = store.hold("run:1")
-        assert again is not None
+        again = held(store, "run:1")
         again()
         await store.close()
-    await other.close()
 
 
 @requirement("TEAM-4")
@@ -102,8 +83,7 @@ async def test_a_process_of_many_days_is_not_given_up_when_its_session_blinks(po
     schema = schema_of(address)
     with cutting_proxy(postgres.port) as proxy:
         store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        release = store.hold("run:1")
-        assert release is not None
+        release = held(store, "run:1")
         postgres.sql(f"UPDATE {schema}.owners SET began = now() - interval '9 days'")
         proxy.refuses = True
         proxy.cut_all()
@@ -122,12 +102,12 @@ async def test_a_process_of_many_days_is_not_given_up_when_its_session_blinks(po
 
 
 @requirement("TEAM-1", "TEAM-4")
-async def test_a_lifeline_that_the_network_forgot_is_made_anew(postgres, heads, monkeypatch):
+async def test_a_lifeline_that_the_network_forgot_is_made_anew(postgres, heads, monkeypatch, opened):
     """Nothing tells either side. The server still believes in the old session, which is ended: ours, and no other's."""
     monkeypatch.setattr(postgres_ledger.PostgresLedger, "poll_seconds", 3600.0)
     monkeypatch.setattr(postgres_leases, "BEAT_SECONDS", 0.2)
     address, namesake = (f"{postgres.new_database()}?store=kitchen" for _ in range(2))
-    other, neighbour = PostgresStore(address, heads=heads), PostgresStore(namesake, heads=heads)
+    other, neighbour = opened(address), opened(namesake)
     await other.commit(entry(1))
     with cutting_proxy(postgres.port) as proxy:
         store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
@@ -147,20 +127,17 @@ async def test_a_lifeline_that_the_network_forgot_is_made_anew(postgres, heads, 
         proxy.cut_all()
         await come_back(lambda: ours() or True)
         await store.close()
-    await other.close()
-    await neighbour.close()
 
 
 def sessions(postgres) -> set[tuple[int, str]]:
     return set(postgres.sql("SELECT pid, datname FROM pg_stat_activity WHERE application_name LIKE 'lastword owner %'"))
 
 
-async def test_a_lifeline_that_cannot_be_had_leaves_no_sessions_behind(postgres, address, heads, monkeypatch):
+async def test_a_lifeline_that_cannot_be_had_leaves_no_sessions_behind(postgres, address, monkeypatch, opened):
     """It is tried again and again. A server has room for a hundred."""
     monkeypatch.setattr(postgres_leases, "RETURN_SECONDS", 0.05)
-    store = PostgresStore(address, heads=heads)
-    release = store.hold("run:1")
-    assert release is not None
+    store = opened(address)
+    release = held(store, "run:1")
     seen: set[int] = set()
 
     def tried() -> list[int]:
@@ -188,12 +165,11 @@ async def test_a_lifeline_that_cannot_be_had_leaves_no_sessions_behind(postgres,
         with pytest.raises(asyncpg.QueryCanceledError):
             await holding
     release()
-    await store.close()
 
 
-async def test_a_hint_that_is_no_number_of_ours_is_passed_over(store, address, postgres, heads, caplog):
+async def test_a_hint_that_is_no_number_of_ours_is_passed_over(store, address, postgres, caplog, opened):
     """Anybody at the database can give one."""
-    other = PostgresStore(address, heads=heads)
+    other = opened(address)
     await other.commit(entry(1))
     waiting = asyncio.ensure_future(store.changed(1))
     await until(lambda: store._writer is not None and store._writer.ledger.leases._connection is not None)
@@ -202,7 +178,6 @@ async def test_a_hint_that_is_no_number_of_ours_is_passed_over(store, address, p
     await other.commit(entry(2))
     await asyncio.wait_for(waiting, 30)
     assert not [line for line in caplog.records if line.name == "asyncio"]
-    await other.close()
 
 
 # Somebody in between, and settings of others.
@@ -232,21 +207,19 @@ async def test_a_session_begins_with_nothing_that_a_pooler_does_not_know(postgre
         assert set(opening[4:].split(b"\0")[:-2:2]) <= known
 
 
-async def test_what_an_administrator_sets_for_everybody_does_not_end_our_sessions(postgres, address, heads):
+async def test_what_an_administrator_sets_for_everybody_does_not_end_our_sessions(postgres, address, opened):
     """One that says nothing for a while is how others know that we live."""
     if not postgres.sql("SELECT 1 FROM pg_settings WHERE name = 'idle_session_timeout'"):
         pytest.skip("this server is too old to end what is idle")
     postgres.sql("DO $$ BEGIN CREATE ROLE hurried LOGIN SUPERUSER; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     postgres.sql("ALTER ROLE hurried SET idle_session_timeout = '50ms'")
     postgres.sql("ALTER ROLE hurried SET statement_timeout = '5s'")
-    store = PostgresStore(address.replace("postgres@", "hurried@"), heads=heads)
-    release = store.hold("run:1")
-    assert release is not None
+    store = opened(address.replace("postgres@", "hurried@"))
+    release = held(store, "run:1")
     before = lifeline(postgres, address)
     postgres.sql("SELECT pg_sleep(0.5)")
     assert lifeline(postgres, address) == before
     release()
-    await store.close()
 
 
 # What was seen, and what counts.
@@ -278,15 +251,14 @@ async def test_a_copy_at_another_address_is_known_for_the_same_journal(postgres,
 
 
 @requirement("TEAM-10")
-async def test_another_journal_is_not_taken_for_one_that_was_seen(postgres, store, heads):
+async def test_another_journal_is_not_taken_for_one_that_was_seen(postgres, store, opened):
     """Two teams have a journal each, and neither lacks anything."""
     await store.commit(entry(1, irrevocable=True))
-    other = PostgresStore(postgres.new_store(), heads=heads)
+    other = opened(postgres.new_store())
     await other.commit(entry(2, irrevocable=True))
     await other.commit(entry(3, irrevocable=True))
     assert await store.commit(entry(4, irrevocable=True))
     assert await other.behind() is None
-    await other.close()
 
 
 @requirement("TEAM-8")

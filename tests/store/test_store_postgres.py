@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from samples import FORM, entry, other_process
+from samples import FORM, entry, held, other_process, through, until
 
 from cutting import cutting_proxy
 from lastword.errors import NewerStore, Overtaken, StoreError
@@ -22,20 +22,8 @@ from requirements import requirement
 
 
 @pytest.fixture
-def address(postgres):
-    return postgres.new_store()
-
-
-@pytest.fixture
-def heads(tmp_path):
-    return tmp_path / "lastword" / "heads"
-
-
-@pytest.fixture
-async def store(address, heads):
-    opened = PostgresStore(address, heads=heads)
-    yield opened
-    await opened.close()
+async def store(address, opened):
+    return opened(address)
 
 
 @pytest.fixture(scope="module")
@@ -62,52 +50,14 @@ async def subjects(store: PostgresStore) -> list[str]:
     return [record.subject for record in await store.read()]
 
 
-@requirement("TEAM-2")
-async def test_two_processes_race_for_keys_and_each_has_one_winner(store, address, elsewhere):
-    """Two machines answer one approval at the same moment."""
-    with other_process(address, elsewhere) as left, other_process(address, elsewhere) as right:
-        for number in range(150):
-            for other in (left, right):
-                other.send("commit", number=number, once=f"approval-{number}")
-            assert sorted((left.receive(), right.receive())) == [False, True]
-    assert (await store.verify()).seq == 150
-
-
-@requirement("TEAM-2")
-async def test_processes_that_write_at_once_make_one_chain(store, address, elsewhere):
-    """The end of the chain is held for the time of a commit, whoever comes."""
-    with other_process(address, elsewhere) as other:
-        for number in range(60):
-            other.send("append", number=number)
-            other.send("commit", number=number + 1000, once=None)
-            store.append(entry(number + 2000))
-            assert await store.commit(entry(number + 3000))
-        for _ in range(120):
-            await asyncio.to_thread(other.receive)
-        assert other.ask("head") == str(await store.head())
-    assert (await store.verify()).seq == 240
-
-
 @requirement("TEAM-1")
-async def test_a_waiter_hears_of_another_process(store, address, elsewhere, monkeypatch):
-    """By the server's word, and not because it looks again and again: the look is put off for the test."""
-    monkeypatch.setattr(postgres_ledger.PostgresLedger, "poll_seconds", 3600.0)
-    await store.commit(entry(1))
-    with other_process(address, elsewhere) as other:
-        for number in range(1, 20):
-            waiting = asyncio.ensure_future(store.changed(number))
-            assert await asyncio.to_thread(other.ask, "commit", number=number, once=None) is True
-            await asyncio.wait_for(waiting, 30)
-
-
-@requirement("TEAM-1")
-async def test_a_waiter_hears_what_was_written_while_its_session_was_cut(address, postgres, heads, monkeypatch):
+async def test_a_waiter_hears_what_was_written_while_its_session_was_cut(address, postgres, heads, monkeypatch, opened):
     """A hint is lost with the session that would have brought it; the row is the truth, and is looked at again."""
     monkeypatch.setattr(postgres_ledger.PostgresLedger, "poll_seconds", 3600.0)
-    other = PostgresStore(address, heads=heads)
+    other = opened(address)
     await other.commit(entry(1))
     with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(address.replace(f":{postgres.port}/", f":{proxy.port}/"), heads=heads)
+        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
         listening = f'LISTEN "lastword_{schema_of(address)}"'
         for number in range(1, 4):
             waiting = asyncio.ensure_future(store.changed(number))
@@ -120,7 +70,6 @@ async def test_a_waiter_hears_what_was_written_while_its_session_was_cut(address
             proxy.refuses = False
             await asyncio.wait_for(waiting, 30)
         await store.close()
-    await other.close()
 
 
 async def commit_whatever_comes(store: PostgresStore, number: int) -> None:
@@ -135,41 +84,7 @@ async def commit_whatever_comes(store: PostgresStore, number: int) -> None:
     raise AssertionError("it never came back")
 
 
-async def until(condition):
-    """Wait for something that comes by itself, and give it back."""
-    for _ in range(6000):
-        if found := condition():
-            return found
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came")
-
-
-def test_processes_that_make_a_store_at_once_agree(postgres, elsewhere):
-    """The first start of two servers at the same moment: one makes the tables, the other finds them."""
-    unused = postgres.new_store()
-    with other_process(unused, elsewhere) as left, other_process(unused, elsewhere) as right:
-        for _ in range(8):
-            new = postgres.new_store()
-            for other in (left, right):
-                other.send("make", path=new)
-            assert sorted((left.receive(), right.receive())) == [False, True]
-
-
 # Who owns what.
-
-
-@requirement("TEAM-4")
-async def test_what_a_dead_process_held_can_be_taken(store, address, elsewhere, postgres):
-    """The server lets go for whoever dies, and the next one goes on."""
-    postgres.settle()
-    with other_process(address, elsewhere) as other:
-        assert other.ask("hold", name="run:1") is True
-        assert store.hold("run:1") is None
-        assert store.is_held("run:1")
-        other.kill()
-        release = await taken_soon(store, "run:1")
-    assert (await store.head()).seq == 0
-    release()
 
 
 async def taken_soon(store: PostgresStore, name: str):
@@ -212,14 +127,17 @@ async def _take(store: PostgresStore, name: str, number: int) -> None:
     release()
 
 
-def paused_owner(server, address, elsewhere, heads, times):
+@requirement("TEAM-4")
+@pytest.mark.parametrize("times", [2, pytest.param(200, marks=pytest.mark.long)])
+def test_a_process_that_was_paused_and_overtaken_writes_nothing(postgres, address, elsewhere, heads, times):
+    """It wakes with a tool's result in its hands, and somebody else has gone on from where it was."""
     taker = PostgresStore(address, heads=heads)
-    server.settle()
+    postgres.settle()
     for number in range(times):
         with other_process(address, elsewhere) as owner:
             assert owner.ask("hold", name=f"run:{number}") is True
             assert owner.ask("try", number=number, once=f"before {number}") is True
-            pause_and_take_over(server, address, taker, owner, number)
+            pause_and_take_over(postgres, address, taker, owner, number)
             for attempt in range(3):
                 said = owner.ask("try", number=number, once=f"after {number} {attempt}")
                 assert said is not True
@@ -237,24 +155,10 @@ def paused_owner(server, address, elsewhere, heads, times):
 
 
 @requirement("TEAM-4")
-def test_a_process_that_was_paused_and_overtaken_writes_nothing(postgres, address, elsewhere, heads):
-    """It wakes with a tool's result in its hands, and somebody else has gone on from where it was."""
-    paused_owner(postgres, address, elsewhere, heads, times=2)
-
-
-@pytest.mark.long
-@requirement("TEAM-4")
-def test_a_process_that_was_paused_and_overtaken_writes_nothing_two_hundred_times(postgres, address, elsewhere, heads):
-    """However the two of them meet."""
-    paused_owner(postgres, address, elsewhere, heads, times=200)
-
-
-@requirement("TEAM-4")
-async def test_a_process_that_is_cut_off_and_missed_by_nobody_goes_on(store, address, postgres):
+async def test_a_process_that_is_cut_off_and_missed_by_nobody_goes_on(store, address, postgres, opened):
     """A network that blinks must cost nobody their work: what it holds is still its own."""
-    release = store.hold("run:1")
-    assert release is not None
-    other = PostgresStore(address)
+    release = held(store, "run:1")
+    other = opened(address)
     for number in range(5):
         cut(postgres, address)
         await commit_whatever_comes(store, number)
@@ -263,15 +167,14 @@ async def test_a_process_that_is_cut_off_and_missed_by_nobody_goes_on(store, add
     release()
     taken = await taken_soon(other, "run:1")
     taken()
-    await other.close()
 
 
 @requirement("TEAM-4")
-async def test_what_is_let_go_of_while_the_server_is_away_can_be_taken_again(address, postgres, heads):
+async def test_what_is_let_go_of_while_the_server_is_away_can_be_taken_again(address, postgres, heads, opened):
     """A call that failed because the server was away is asked for once more: it must not be held by nobody for ever."""
-    other = PostgresStore(address, heads=heads)
+    other = opened(address)
     with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(address.replace(f":{postgres.port}/", f":{proxy.port}/"), heads=heads)
+        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
         releases = {
             name: await come_back(lambda name=name: store.hold(name)) for name in ("call:1", "call:2", "call:3")
         }
@@ -289,39 +192,29 @@ async def test_what_is_let_go_of_while_the_server_is_away_can_be_taken_again(add
             release()
         assert not other.is_held("call:1")
         await store.close()
-    await other.close()
 
 
 @requirement("TEAM-4")
-async def test_looking_whether_somebody_lives_takes_nothing_from_them(store, address, postgres):
+async def test_looking_whether_somebody_lives_takes_nothing_from_them(store, address, postgres, opened):
     """A page that shows who waits asks for every card; only whoever goes on in another's place ends that one."""
     postgres.settle()
-    other = PostgresStore(address)
-    release = store.hold("process:1")
-    assert release is not None
+    other = opened(address)
+    release = held(store, "process:1")
     for number in range(10):
         cut(postgres, address)
         other.is_held("process:1")
         await commit_whatever_comes(store, number)
     release()
-    await other.close()
 
 
 @requirement("TEAM-4")
-async def test_right_after_a_restart_nobody_is_taken_for_dead(mortal_server, tmp_path):
+async def test_right_after_a_restart_nobody_is_taken_for_dead(mortal_server, opened):
     """Every lock is free then, and every process comes back: who is first must not take from the rest."""
-    server = mortal_server
-    address = server.new_store()
+    server, address = mortal_server, mortal_server.new_store()
     with cutting_proxy(server.port) as proxy:
         # The first is slower to come back than the second is to look.
-        slow = address.replace(f":{server.port}/", f":{proxy.port}/")
-        await restarted(server, proxy, PostgresStore(slow, heads=tmp_path), PostgresStore(address, heads=tmp_path))
-
-
-async def restarted(server, proxy, first, second):
-    try:
-        release = first.hold("run:1")
-        assert release is not None
+        first, second = opened(through(address, server.port, proxy.port)), opened(address)
+        release = held(first, "run:1")
         await second.commit(entry(1))
         proxy.refuses = True
         server.stop()
@@ -331,9 +224,7 @@ async def restarted(server, proxy, first, second):
         proxy.refuses = False
         await commit_whatever_comes(first, 2)
         release()
-    finally:
         await first.close()
-        await second.close()
 
 
 async def come_back(work):
@@ -350,27 +241,16 @@ async def come_back(work):
 
 
 @requirement("TEAM-5")
+@pytest.mark.parametrize("times", [8, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("guesses", [postgres_ledger.GUESSES, 0])
 async def test_a_commit_whose_answer_is_lost_is_looked_up_and_not_repeated(
-    postgres, address, heads, monkeypatch, arrives, guesses
+    postgres, address, heads, monkeypatch, arrives, guesses, times
 ):
     """The connection ends between COMMIT and its answer. Whether it happened is the server's to say."""
     monkeypatch.setattr(postgres_ledger, "GUESSES", guesses)
-    await ambiguous_commits(postgres, address, heads, arrives, times=8)
-
-
-@pytest.mark.long
-@requirement("TEAM-5")
-@pytest.mark.parametrize("arrives", [True, False])
-async def test_two_hundred_commits_whose_answer_is_lost_are_looked_up(postgres, address, heads, arrives):
-    """However the cut and the commit race."""
-    await ambiguous_commits(postgres, address, heads, arrives, times=200)
-
-
-async def ambiguous_commits(postgres, address, heads, arrives, times):
     with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(address.replace(f":{postgres.port}/", f":{proxy.port}/"), heads=heads)
+        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
         await store.commit(entry(0))
         proxy.passes_on = arrives
         acknowledged, refused, appended = [], [], []
@@ -407,7 +287,7 @@ async def ambiguous_commits(postgres, address, heads, arrives, times):
 async def test_an_unknown_end_is_called_unknown_and_nothing_is_written_twice(postgres, address, heads, arrives):
     """The connection ends in COMMIT, and the server cannot be asked. Later it can, and what waits is not repeated."""
     with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(address.replace(f":{postgres.port}/", f":{proxy.port}/"), heads=heads)
+        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
         await store.commit(entry(1))
         proxy.passes_on = arrives
 
@@ -429,10 +309,10 @@ async def test_an_unknown_end_is_called_unknown_and_nothing_is_written_twice(pos
 
 
 @requirement("TEAM-5")
-async def test_a_commit_that_is_still_at_work_is_waited_for_before_it_is_judged(postgres, address, heads, monkeypatch):
+async def test_a_commit_that_is_still_at_work_is_waited_for_before_it_is_judged(postgres, address, monkeypatch, opened):
     """The answer was lost, and the commit goes on behind it, as where a replica is slow. It is not "did not happen"."""
     schema = schema_of(address)
-    store = PostgresStore(address, heads=heads)
+    store = opened(address)
     await store.commit(entry(1))
     # A trigger that runs within COMMIT and takes as long as the test wants: the server's work, as with a slow replica.
     postgres.sql(
@@ -455,24 +335,14 @@ async def test_a_commit_that_is_still_at_work_is_waited_for_before_it_is_judged(
     monkeypatch.undo()
     assert not await store.commit(entry(3, once="key"))
     assert await subjects(store) == ["call-1", "call-2"]
-    await store.close()
 
 
 @requirement("TEAM-1", "TEAM-5")
-async def test_a_server_that_is_stopped_hard_and_started_has_everything_it_acknowledged(mortal_server, tmp_path):
+@pytest.mark.parametrize("times", [1, pytest.param(12, marks=pytest.mark.long)])
+async def test_a_server_that_is_stopped_hard_and_started_has_everything_it_acknowledged(mortal_server, opened, times):
     """Two stores write while it is killed. What they were told of is there, once, in one chain."""
-    await stopped_hard(mortal_server, tmp_path, times=1)
-
-
-@pytest.mark.long
-async def test_a_server_that_is_stopped_hard_again_and_again_has_everything_it_acknowledged(mortal_server, tmp_path):
-    """However the stop meets the commits."""
-    await stopped_hard(mortal_server, tmp_path, times=12)
-
-
-async def stopped_hard(server, tmp_path, times):
-    address = server.new_store()
-    stores = [PostgresStore(address, heads=tmp_path / "lastword" / "heads") for _ in range(2)]
+    address = mortal_server.new_store()
+    stores = [opened(address) for _ in range(2)]
     acknowledged: set[str] = set()
     unknown: set[str] = set()
     stopping = False
@@ -498,8 +368,8 @@ async def stopped_hard(server, tmp_path, times):
         writing = [asyncio.ensure_future(write(store, name)) for store, name in zip(stores, "ab", strict=True)]
         for _ in range(times):
             await more_acknowledged(20)
-            await asyncio.to_thread(server.stop)
-            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(mortal_server.stop)
+            await asyncio.to_thread(mortal_server.start)
         await more_acknowledged(20)
         stopping = True
         await asyncio.gather(*writing)
@@ -509,8 +379,6 @@ async def stopped_hard(server, tmp_path, times):
         await stores[0].verify()
     finally:
         stopping = True
-        for store in stores:
-            await store.close()
 
 
 async def test_while_the_server_is_away_nothing_is_said_to_have_happened(mortal_server, tmp_path):
@@ -572,14 +440,13 @@ async def test_a_process_that_stops_in_the_middle_of_a_commit_does_not_stop_the_
 
 @pytest.mark.parametrize("guesses", [postgres_ledger.GUESSES, 0])
 async def test_a_store_that_stays_locked_is_reported_as_that_and_nothing_is_lost(
-    postgres, address, heads, monkeypatch, guesses
+    postgres, address, monkeypatch, guesses, opened
 ):
     """Somebody holds the end of the chain by hand. That is not the same as having taken over."""
     monkeypatch.setattr(postgres_connection, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(postgres_ledger, "GUESSES", guesses)
-    store = PostgresStore(address, heads=heads)
-    release = store.hold("run:1")
-    assert release is not None
+    store = opened(address)
+    release = held(store, "run:1")
     await store.commit(entry(1))
     holder = await asyncpg.connect(postgres.address)
     await holder.execute("BEGIN")
@@ -591,19 +458,18 @@ async def test_a_store_that_stays_locked_is_reported_as_that_and_nothing_is_lost
     assert await store.commit(entry(4))
     assert await subjects(store) == ["call-1", "call-2", "call-4"]
     release()
-    await store.close()
 
 
 # The form, and whose schema it is.
 
 
-async def test_a_newer_store_is_refused_in_words_and_left_alone(store, address, postgres):
+async def test_a_newer_store_is_refused_in_words_and_left_alone(store, address, postgres, opened):
     """Two servers, one upgraded: the old one must notice before it writes in the old form, also while it runs."""
     await store.commit(entry(1))
     postgres.sql(f"UPDATE {schema_of(address)}.head SET form = 999")
     with pytest.raises(NewerStore):
         await store.commit(entry(2))
-    fresh = PostgresStore(address)
+    fresh = opened(address)
     for attempt in (fresh.commit(entry(2)), fresh.read(), fresh.head(), fresh.taken("k"), fresh.changed(0)):
         with pytest.raises(NewerStore) as caught:
             await attempt
@@ -615,7 +481,6 @@ async def test_a_newer_store_is_refused_in_words_and_left_alone(store, address, 
         fresh.hold("run:1")
     postgres.sql(f"UPDATE {schema_of(address)}.head SET form = $1", len(MIGRATIONS))
     assert await subjects(store) == ["call-1"]
-    await fresh.close()
 
 
 @requirement("TEAM-7")
@@ -673,7 +538,7 @@ async def test_stores_of_one_database_know_nothing_of_each_other(postgres, heads
 
 
 @requirement("TEAM-10")
-async def test_a_server_that_lacks_what_was_seen_of_it_starts_nothing_approved(store, address, postgres, heads):
+async def test_a_server_that_lacks_what_was_seen_of_it_starts_nothing_approved(store, address, postgres, heads, opened):
     """A replica that lagged was made the primary: approvals that were spent are unspent there."""
     await store.commit(entry(1), entry(2, once="spent", irrevocable=True))
     digest = (await store.head()).digest
@@ -690,13 +555,12 @@ async def test_a_server_that_lacks_what_was_seen_of_it_starts_nothing_approved(s
     assert behind is not None
     assert (behind.found.seq, behind.seen.seq) == (2, 3)
     assert await store.commit(entry(5)), "what can be taken back goes on"
-    another = PostgresStore(address, heads=heads.with_name("another machine"))
+    another = opened(address, heads=heads.with_name("another machine"))
     assert await another.behind() is None, "a machine that saw nothing misses nothing"
     await store.accept(await store.head())
     assert await store.behind() is None
     assert await store.commit(entry(6, irrevocable=True))
     assert HeadFile(file).read() == await store.head()
-    await another.close()
 
 
 @requirement("TEAM-10")
@@ -711,11 +575,10 @@ async def test_a_head_that_cannot_be_kept_keeps_what_is_approved_from_starting(s
     assert await store.commit(entry(3, irrevocable=True))
 
 
-async def test_an_overtaken_process_can_be_closed_and_used_anew(store, address, postgres, heads):
+async def test_an_overtaken_process_can_be_closed_and_used_anew(store, address, postgres):
     """Closing ends what it was; what is opened afterwards is another, and owns nothing of before."""
     postgres.settle()
-    release = store.hold("run:1")
-    assert release is not None
+    release = held(store, "run:1")
     await store.commit(entry(1))
     postgres.sql(f"UPDATE {schema_of(address)}.owners SET lost = true")
     store.append(entry(2))

@@ -6,8 +6,10 @@ import sys
 
 from power import survive
 
-# Enough to meet every kind of operation; the rest is for the soak.
-CUTS = 60
+from tries import often
+
+# Enough to meet every kind of operation, in the long tests often; the rest is for the soak.
+CUTS = often(24)
 
 
 async def test_what_was_acknowledged_survives_a_power_cut():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from samples import entry
+from samples import entry, held
 
 from lastword.cli import run
 from lastword.errors import StoreError, Tampered
@@ -41,20 +41,18 @@ def for_role(address: str, role: str) -> str:
 
 
 @requirement("TEAM-7")
-async def test_the_role_of_a_program_can_do_everything_that_a_program_does(kept):
+async def test_the_role_of_a_program_can_do_everything_that_a_program_does(kept, opened):
     """Least rights are of no use if somebody has to widen them on the first day."""
-    store = PostgresStore(for_role(kept, "program"))
+    store = opened(for_role(kept, "program"))
     assert await store.commit(entry(3, once="mine", irrevocable=True, contents=(b"sound",)))
     assert not await store.commit(entry(4, once="key"))
     store.append(entry(5))
-    release = store.hold("run:1")
-    assert release is not None
+    release = held(store, "run:1")
     assert store.is_held("run:1")
     assert [record.seq for record in await store.read()] == [1, 2, 3, 4]
     assert await store.current("asked")
     await store.verify()
     release()
-    await store.close()
 
 
 ATTACKS = [
@@ -88,7 +86,7 @@ ATTACKS = [
 
 
 @requirement("TEAM-7")
-async def test_the_role_of_a_program_can_neither_change_nor_delete(kept):
+async def test_the_role_of_a_program_can_neither_change_nor_delete(kept, opened):
     """Whoever takes over a program, or finds its password, can say new things and unsay nothing."""
     raw = await asyncpg.connect(for_role(kept.partition("?")[0], "program"))
     await raw.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema_of(kept)} TO program")  # Told of, and done by nobody.
@@ -96,13 +94,12 @@ async def test_the_role_of_a_program_can_neither_change_nor_delete(kept):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await raw.execute(attack.format(schema=schema_of(kept)))
     await raw.close()
-    owner = PostgresStore(kept)
+    owner = opened(kept)
     assert (await owner.verify()).seq == 2
-    await owner.close()
 
 
 @requirement("TEAM-7")
-async def test_only_a_role_of_its_own_can_forget(kept):
+async def test_only_a_role_of_its_own_can_forget(kept, opened):
     """Pruning is an act of its own: a program that is taken over cannot make the journal forget."""
     store = PostgresStore(for_role(kept, "program"))
     with pytest.raises(StoreError, match="this role may not do that") as caught:
@@ -110,31 +107,28 @@ async def test_only_a_role_of_its_own_can_forget(kept):
     assert "lastword journal grant" in str(caught.value)
     assert await store.content((await store.holdings(range(1, 2)))[0][1]) == b"image"
     await store.close()
-    pruner = PostgresStore(for_role(kept, "pruner"))
+    pruner = opened(for_role(kept, "pruner"))
     assert await pruner.forget([1]) == Pruned(1, 1, 5)
     await pruner.verify()
     raw = await asyncpg.connect(for_role(kept.partition("?")[0], "pruner"))
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await raw.execute(f"DELETE FROM {schema_of(kept)}.records")
     await raw.close()
-    await pruner.close()
 
 
-async def test_a_role_without_rights_reads_nothing_and_is_told_who_gives_them(kept):
+async def test_a_role_without_rights_reads_nothing_and_is_told_who_gives_them(kept, opened):
     """A database is shared by many; a journal is not."""
-    store = PostgresStore(for_role(kept, "stranger"))
+    store = opened(for_role(kept, "stranger"))
     for attempt in (store.read, store.head, lambda: store.commit(entry(1))):
         with pytest.raises(StoreError, match="lastword journal grant"):
             await attempt()
-    new = PostgresStore(for_role(kept, "stranger").replace("store=", "store=new_"))
+    new = opened(for_role(kept, "stranger").replace("store=", "store=new_"))
     with pytest.raises(StoreError, match="the store is not there yet, and this role may not change that"):
         await new.read()
-    await store.close()
-    await new.close()
 
 
 @requirement("TEAM-7")
-async def test_a_forged_append_is_refused_or_found(kept):
+async def test_a_forged_append_is_refused_or_found(kept, opened):
     """A program's role may call the function that appends. What does not follow is refused, or breaks the chain."""
     schema = schema_of(kept)
     raw = await asyncpg.connect(for_role(kept.partition("?")[0], "program"))
@@ -149,10 +143,9 @@ async def test_a_forged_append_is_refused_or_found(kept):
     sql = f"SELECT {schema}.append({form}, NULL, 2, '{head}', gen_random_uuid(), {arguments}, {rest})"
     await raw.execute(sql, [b"x"])
     await raw.close()
-    owner = PostgresStore(kept)
+    owner = opened(kept)
     with pytest.raises(Tampered, match="record 3"):
         await owner.verify()
-    await owner.close()
 
 
 @requirement("TEAM-7")
@@ -177,13 +170,12 @@ async def test_a_forged_append_is_refused_or_found(kept):
         "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ],
 )
-async def test_what_the_owner_of_the_database_changes_is_found(kept, postgres, tampering):
+async def test_what_the_owner_of_the_database_changes_is_found(kept, postgres, tampering, opened):
     """Somebody always can. Then verifying says so."""
     postgres.sql(tampering.format(schema=schema_of(kept)))
-    owner = PostgresStore(kept)
+    owner = opened(kept)
     with pytest.raises(Tampered):
         await owner.verify()
-    await owner.close()
 
 
 # The way to the server.
@@ -234,17 +226,16 @@ def guarded_address(server: PostgresServer, host: str = "localhost", **options: 
 
 
 @requirement("TEAM-7")
-async def test_a_server_that_proves_itself_is_spoken_to_in_private(guarded, tmp_path):
+async def test_a_server_that_proves_itself_is_spoken_to_in_private(guarded, tmp_path, opened):
     """The whole way: an authority, a name, a password, and a connection that the server itself calls encrypted."""
     server, authority = guarded
     address = guarded_address(server, sslmode="verify-full", sslrootcert=str(authority))
-    store = PostgresStore(address, heads=tmp_path)
+    store = opened(address, heads=tmp_path)
     assert await store.commit(entry(1))
     rows = server.sql(
         "SELECT DISTINCT s.ssl FROM pg_stat_ssl AS s JOIN pg_stat_activity AS a USING (pid) WHERE a.usename = 'ann'"
     )
     assert rows == [(True,)]
-    await store.close()
 
 
 @pytest.mark.parametrize(
@@ -256,7 +247,7 @@ async def test_a_server_that_proves_itself_is_spoken_to_in_private(guarded, tmp_
         ("localhost", {"sslmode": "disable"}),
     ],
 )
-async def test_a_server_that_does_not_prove_itself_is_told_nothing(guarded, tmp_path, host, options):
+async def test_a_server_that_does_not_prove_itself_is_told_nothing(guarded, tmp_path, host, options, opened):
     """Another name, another authority, none at all, or no encryption: no password is sent, and nothing is written."""
     server, authority = guarded
     other = tmp_path / "other"
@@ -264,14 +255,13 @@ async def test_a_server_that_does_not_prove_itself_is_told_nothing(guarded, tmp_
     _certificates(other)
     named = {"AUTHORITY": str(authority), "ANOTHER": str(other / "ca.crt")}
     given = {name: named.get(value, value) for name, value in options.items()}
-    store = PostgresStore(guarded_address(server, host, **given), heads=tmp_path)
+    store = opened(guarded_address(server, host, **given), heads=tmp_path)
     with pytest.raises(StoreError) as caught:
         await store.commit(entry(1))
     assert caught.value.hint
     assert PASSWORD not in "".join(traceback.format_exception(caught.value))
     with pytest.raises(StoreError):
         store.hold("run:1")
-    await store.close()
 
 
 def words_of(problem: BaseException) -> str:

@@ -7,7 +7,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -28,10 +27,8 @@ FILES = ("journal.db", "journal.db-wal", "journal.db-shm")
 
 
 @pytest.fixture
-async def store(path):
-    opened = SqliteStore(path)
-    yield opened
-    await opened.close()
+async def store(path, opened):
+    return opened(path)
 
 
 def subjects(path: Path) -> list[str]:
@@ -80,37 +77,34 @@ def test_holding_a_name_makes_no_folder_that_others_can_look_into(tmp_path):
         os.umask(before)
 
 
-async def test_nothing_is_made_before_the_first_use(path, monkeypatch, tmp_path):
+async def test_nothing_is_made_before_the_first_use(path, monkeypatch, tmp_path, opened):
     """Asking for a journal is no reason to write one; and the file meant is the one meant when it was asked for."""
     monkeypatch.chdir(tmp_path)
-    store = SqliteStore("journal.db")
+    store = opened("journal.db")
     await store.close()
     assert not path.exists()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     await store.commit(entry(1))
     assert path.exists()
-    await store.close()
 
 
-async def test_a_commit_is_in_the_file_when_it_returns(store, path):
+async def test_a_commit_is_in_the_file_when_it_returns(store, path, opened):
     """Durable means that another process finds it, with everything that was accepted before."""
     store.append(entry(1))
     await store.commit(entry(2))
-    copy = SqliteStore(path)
+    copy = opened(path)
     assert [record.subject for record in await copy.read()] == ["call-1", "call-2"]
     store.append(entry(3))
     await store.commit()
     assert (await copy.head()).seq == 3
-    await copy.close()
 
 
-async def test_what_nobody_waits_for_is_written_soon(store, path):
+async def test_what_nobody_waits_for_is_written_soon(store, path, opened):
     """Without a commit it may wait for others, but not for ever."""
-    copy = SqliteStore(path)
+    copy = opened(path)
     store.append(entry(1))
     await asyncio.wait_for(copy.changed(0), 30)
-    await copy.close()
 
 
 async def test_closing_leaves_one_file(store, path):
@@ -133,7 +127,7 @@ for number in range(50):
     assert subjects(path) == [f"call-{number}" for number in range(50)]
 
 
-async def test_a_store_that_is_dropped_lets_go_of_its_thread_and_file(path):
+async def test_a_store_that_is_dropped_lets_go_of_its_thread_and_file(path, opened):
     """Nobody should have to close what they only looked at, but a server that forgets must not grow."""
     before = set(threads())
     store = SqliteStore(path)
@@ -143,9 +137,8 @@ async def test_a_store_that_is_dropped_lets_go_of_its_thread_and_file(path):
     gc.collect()
     started.join(10)
     assert not started.is_alive()
-    copy = SqliteStore(path)
+    copy = opened(path)
     assert (await copy.head()).seq == 1
-    await copy.close()
 
 
 def test_a_forked_process_is_refused(path):
@@ -171,52 +164,6 @@ os._exit(9)
     assert ended.returncode == 7
 
 
-@pytest.mark.parametrize("keys", [300, pytest.param(1000, marks=pytest.mark.long)])
-async def test_two_processes_race_for_many_keys_and_each_has_one_winner(store, path, keys):
-    """Two terminals answer one approval, or claim one run, at the same moment."""
-    with other_process(path) as left, other_process(path) as right:
-        wins = {"left": 0, "right": 0}
-        for number in range(keys):
-            for other in (left, right):
-                other.send("commit", number=number, once=f"approval-{number}")
-            results = (left.receive(), right.receive())
-            assert sorted(results) == [False, True]
-            wins["left" if results[0] else "right"] += 1
-    assert min(wins.values()) > 0, "the race was none: one side always came first"
-    assert (await store.verify()).seq == keys
-
-
-async def test_processes_that_write_at_once_make_one_chain(store, path):
-    """The head is read again in every transaction, since it may be another process's."""
-    with other_process(path) as other:
-        for number in range(100):
-            other.send("append", number=number)
-            other.send("commit", number=number + 1000, once=None)
-            store.append(entry(number + 2000))
-            assert await store.commit(entry(number + 3000))
-        for _ in range(200):
-            other.receive()
-        assert other.ask("head") == str(await store.head())
-    assert (await store.verify()).seq == 400
-    mine = [int(record.subject[5:]) for record in await store.read() if record.subject >= "call-2"]
-    theirs = [r.subject for r in await store.read() if len(r.subject) == 9 and r.subject < "call-2"]
-    assert sorted(theirs) == theirs
-    assert [n - 1000 for n in mine if n >= 3000] == [n for n in mine if 2000 <= n < 3000]
-    assert all(b in (a + 1000, a - 999) for a, b in pairwise(n for n in mine if n >= 2000))
-
-
-async def test_a_waiter_hears_of_another_process(store, path):
-    """A person answers in another terminal, and the run goes on here; and the other way round."""
-    await store.commit(entry(1))
-    with other_process(path) as other:
-        waiting = asyncio.ensure_future(store.changed(1))
-        assert other.ask("commit", number=2, once=None) is True
-        await asyncio.wait_for(waiting, 30)
-        other.send("changed", after=2)
-        await store.commit(entry(3))
-        assert await asyncio.to_thread(other.receive) is None
-
-
 async def test_a_waiter_hears_when_the_store_is_closed(store):
     """A task that waits for ever on a closed store could never be told to end."""
     waiting = asyncio.ensure_future(store.changed(0))
@@ -224,16 +171,6 @@ async def test_a_waiter_hears_when_the_store_is_closed(store):
     await store.close()
     with pytest.raises(StoreError, match="closed"):
         await asyncio.wait_for(waiting, 30)
-
-
-@pytest.mark.parametrize("files", [40, pytest.param(150, marks=pytest.mark.long)])
-def test_processes_that_make_the_file_at_once_agree(tmp_path, files):
-    """The first start of two terminals at the same moment: one makes the tables, the other finds them."""
-    with other_process(tmp_path / "unused.db") as left, other_process(tmp_path / "unused.db") as right:
-        for number in range(files):
-            for other in (left, right):
-                other.send("make", path=str(tmp_path / f"{number}.db"))
-            assert sorted((left.receive(), right.receive())) == [False, True]
 
 
 async def test_a_locked_file_is_waited_for(store, path):
@@ -248,10 +185,10 @@ async def test_a_locked_file_is_waited_for(store, path):
     holder.close()
 
 
-async def test_a_file_that_stays_locked_is_reported_and_nothing_is_lost(path, monkeypatch):
+async def test_a_file_that_stays_locked_is_reported_and_nothing_is_lost(path, monkeypatch, opened):
     """A process that hangs in a transaction must not hang every other one, nor make them forget."""
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
-    store = SqliteStore(path)
+    store = opened(path)
     await store.commit(entry(1))
     with other_process(path) as other:
         other.ask("lock")
@@ -270,14 +207,13 @@ async def test_a_file_that_stays_locked_is_reported_and_nothing_is_lost(path, mo
         other.ask("unlock")
         assert await store.commit(entry(4))
     assert [record.subject for record in await store.read()] == ["call-1", "call-2", "call-4"]
-    await store.close()
 
 
-async def test_a_full_backlog_makes_append_wait_and_a_failing_disk_makes_it_fail(path, monkeypatch):
+async def test_a_full_backlog_makes_append_wait_and_a_failing_disk_makes_it_fail(path, monkeypatch, opened):
     """Memory is no place to keep an endless journal."""
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
     monkeypatch.setattr(durable, "MAX_BACKLOG_BYTES", 20_000)
-    store = SqliteStore(path)
+    store = opened(path)
     for number in range(500):
         store.append(entry(number, data=b"1" * 1000))
     assert (await store.head()).seq == 500
@@ -295,7 +231,6 @@ async def test_a_full_backlog_makes_append_wait_and_a_failing_disk_makes_it_fail
     assert (await store.head()).seq == 500 + 50 - refusals
     store.append(entry(1))
     assert (await store.head()).seq == 501 + 50 - refusals
-    await store.close()
 
 
 async def test_a_newer_file_is_refused_in_words_and_left_alone(store, path):
@@ -342,10 +277,10 @@ STORY = [
 
 
 @requirement("TEAM-8")
-async def test_a_file_of_the_first_form_is_brought_up_to_date_and_tells_the_same(path):
+async def test_a_file_of_the_first_form_is_brought_up_to_date_and_tells_the_same(path, opened):
     """What still counts is worked out once, from all that was ever written; not a byte of the chain changes."""
     make_old(path, *STORY)
-    old, new = SqliteStore(path), SqliteStore(path.with_name("new.db"))
+    old, new = opened(path), opened(path.with_name("new.db"))
     assert await new.commit(*STORY)
     assert await old.head() == await new.head()
     for kinds in ("asked", ("asked", "burned"), "state_set", "run_started"):
@@ -355,8 +290,6 @@ async def test_a_file_of_the_first_form_is_brought_up_to_date_and_tells_the_same
     assert await old.commit(entry(8, kind="finished", subject="b", stream="s"))
     assert await old.current(("asked", "burned")) == []
     await old.verify()
-    await old.close()
-    await new.close()
 
 
 @pytest.mark.parametrize("content", [b"Dear diary,\n" * 400, b"\0" * 5000, b"SQLite format 3\0" + b"\xff" * 4080])
@@ -390,15 +323,14 @@ async def test_a_folder_in_the_files_place_is_reported(store, path):
         await store.commit(entry(1))
 
 
-async def test_a_file_in_the_folders_place_is_reported(tmp_path):
+async def test_a_file_in_the_folders_place_is_reported(tmp_path, opened):
     """It cannot be made, and the words say where."""
     (tmp_path / "data").write_text("")
-    store = SqliteStore(tmp_path / "data" / "journal.db")
+    store = opened(tmp_path / "data" / "journal.db")
     with pytest.raises(StoreError, match="cannot be made"):
         await store.commit(entry(1))
     (tmp_path / "data").unlink()
     assert await store.commit(entry(1))
-    await store.close()
 
 
 async def test_a_file_that_was_deleted_while_in_use_is_not_written_into_the_void(store, path):
