@@ -28,7 +28,7 @@ from ruff import find_ruff_bin
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction, editor_tools, open_journal
 from lastword.call import Limits
 from lastword.card import Face
-from lastword.editor import Preview, ProjectEditor, SealedEditor, diff_of, undo
+from lastword.editor import Change, FileDiff, Preview, ProjectEditor, SealedEditor
 from lastword.editor.search import search
 
 ROUNDS = 5
@@ -91,7 +91,7 @@ def change(result: Result) -> None:
     text = "".join(f"line {number} of a file\n" for number in range(2_000))
     edited = text.replace("line 1000 ", "line one thousand ")
     rounds = itertools.count()  # A diff is kept, and the next one must be another.
-    seconds = best(lambda: diff_of(Preview(f"{next(rounds)}.txt", None, text, edited)))
+    seconds = best(lambda: FileDiff.of(Preview(f"{next(rounds)}.txt", None, text, edited)))
     result.row("diff one line of 2000", seconds * 1000)
     with tempfile.TemporaryDirectory() as name:
         editor = ProjectEditor(name)
@@ -100,7 +100,7 @@ def change(result: Result) -> None:
         async def write_and_undo() -> None:
             sealed = SealedEditor(editor)
             await sealed.update_file_content("a.txt", edited)
-            await undo(editor, sealed.changes)
+            await Change.take_back(editor, sealed.changes)
 
         result.row("write it and undo it, on this disk", best(lambda: asyncio.run(write_and_undo())) * 1000)
 

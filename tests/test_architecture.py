@@ -61,7 +61,6 @@ MAX_EDGES_PER_MODULE = 4.9
 WIDE_DOORS = {
     "lastword.call": (31, "the events of a session are types, and every surface matches them"),
     "lastword.consent": (70, "data only: the vocabulary of all rooms above it"),
-    "lastword.editor": (30, "providers, texts and the tools of the editor"),
     "lastword.journal": (36, "what is remembered, and the stories that are told of it"),
 }
 # Modules and functions that are longer, at most so long. A number only goes down.

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from lastword.editor import LintError, Operation
+from lastword.editor import Operation
+from lastword.editor.provider import LintError
 from lastword.editor.text import insert, replace
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_undo import contents, edits, modes
 from trees import Tree, tree
@@ -22,6 +22,7 @@ from lastword.journal import Journal, data_of
 from lastword.store import Entry, MemoryStore
 from lastword.tools import Tool
 from requirements import requirement
+from tries import tries
 
 
 class WatchingStore(MemoryStore):
@@ -449,9 +450,7 @@ def put(folder: Path, picture: Tree) -> None:
 
 
 @requirement("EDIT-7")
-@settings(
-    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@tries(30)
 @given(
     st.data(),
     st.dictionaries(st.sampled_from(["a.txt", "b.txt", "deep/c.txt"]), st.tuples(contents, modes), min_size=1),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.editor import MAX_FILE_BYTES, Operation, ProjectEditor
+from lastword.editor import MAX_FILE_BYTES, ProjectEditor
 from lastword.editor.provider import LeftOut
 from lastword.errors import Conflict, EditError, PathRefused
 from requirements import requirement

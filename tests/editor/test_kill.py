@@ -19,8 +19,10 @@ from lastword.editor import ProjectEditor
 from lastword.editor.project_folder import TEMPORARY
 from lastword.journal import Journal
 from requirements import requirement
+from tries import often
 
-KILLS = 200
+KILLS = often(20)
+MAX_ROUNDS = 500
 # How long a writer may live, in rounds of its writes: long enough that some get through one.
 LONGEST_ROUNDS = 3
 MEASURED_ROUNDS = 10
@@ -70,7 +72,7 @@ def seconds_for_a_round(folder: Path) -> float:
 
 
 @requirement("EDIT-4")
-def test_a_writer_killed_200_times_leaves_whole_files_and_the_next_start_leaves_no_litter(tmp_path: Path):
+def test_a_writer_killed_many_times_leaves_whole_files_and_the_next_start_leaves_no_litter(tmp_path: Path):
     """At a random moment of a write: the old file or the new one, never a mixture, and nothing else for long."""
     dice = random.Random(7)
     whole = [b"a" * SIZE, b"b" * SIZE]
@@ -79,7 +81,11 @@ def test_a_writer_killed_200_times_leaves_whole_files_and_the_next_start_leaves_
     longest_seconds = LONGEST_ROUNDS * seconds_for_a_round(tmp_path / "measured")
     interrupted = 0
     with Forker("killed_writer.py", tmp_path) as forker:
-        for number in range(KILLS):
+        for number in range(MAX_ROUNDS):
+            created = list((tmp_path / "new").rglob("*.txt"))
+            # Some must die in the middle of a write, and some must get through one, or nothing is tested.
+            if number >= KILLS and min(interrupted, len(created)) > KILLS // 10:
+                break
             forker.kill_one(str(number), dice.uniform(0, longest_seconds))
             interrupted += bool(temporary_files(tmp_path))
 
@@ -88,9 +94,7 @@ def test_a_writer_killed_200_times_leaves_whole_files_and_the_next_start_leaves_
             assert temporary_files(tmp_path) == []
     created = list((tmp_path / "new").rglob("*.txt"))
     assert [path for path in created if path.read_bytes() not in whole] == []
-    # Some must have died in the middle of a write, and some must have got through one, or nothing was tested.
-    assert interrupted > KILLS // 10
-    assert len(created) > KILLS // 10
+    assert min(interrupted, len(created)) > KILLS // 10
 
 
 def test_a_living_writers_temporary_file_is_left_alone(tmp_path: Path):
@@ -118,8 +122,7 @@ def test_a_file_that_merely_looks_temporary_is_not_swept(tmp_path: Path):
 
 
 # How many must die between their start and their end. Kills that fall before or after it are counted, and do not count.
-KILLS_AT_WORK = 50
-MAX_ROUNDS = 500
+KILLS_AT_WORK = often(5)
 # When to kill, in parts of the moment aimed at. The aim follows what the last kill found: a busy machine is slower.
 EARLIEST, LATEST = 0.7, 1.3
 LATER, SOONER = 1.1, 0.9
@@ -168,7 +171,7 @@ async def look_and_undo(project: Path, journal: Journal, session_id: str) -> str
 
 
 @requirement("EDIT-7")
-def test_a_session_killed_50_times_while_it_changes_files_is_always_taken_back(tmp_path: Path):
+def test_a_session_killed_many_times_while_it_changes_files_is_always_taken_back(tmp_path: Path):
     """Each file is the old one or the new one, and the undo brings every byte, mode and folder back."""
     dice = random.Random(7)
     project, store = tmp_path / "project", tmp_path / "journal.db"

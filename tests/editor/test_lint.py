@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from trees import tree
 
-from lastword.editor import LintError, ProjectEditor, RecordingEditor
+from lastword.editor import ProjectEditor, RecordingEditor
 from lastword.editor.lint import Linter, command_linter, default_linters, fixed_python, script_linter, text_linter
-from lastword.editor.provider import MAX_FINDINGS
+from lastword.editor.provider import MAX_FINDINGS, LintError
 from lastword.errors import EditError
 from lastword.script import Signature
 from lastword.tools.guard import Guard

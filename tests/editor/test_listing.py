@@ -4,13 +4,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword.editor import ProjectEditor
 from lastword.editor.project_files import list_project
 from lastword.editor.project_folder import Folder
 from requirements import requirement
+from tries import tries
 
 FILES = ["a.py", "b.log", "!odd", "[b", "build/out.o", "build/keep/c.py", "src/a.py", "src/b.log", "src/build/x"]
 FILES += ["src/deep/b.log"]
@@ -38,9 +39,7 @@ patterns = st.lists(st.sampled_from([*NAMES, *FOLDERS, *BACK, *SETS, *DEEP]), ma
 
 
 @requirement("EDIT-1")
-@settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@tries(12)
 @given(patterns, patterns)
 def test_the_listing_is_what_git_would_add(tmp_path_factory: pytest.TempPathFactory, root: list[str], inner: list[str]):
     """The outer and the inner .gitignore in every combination; git itself says what is right."""

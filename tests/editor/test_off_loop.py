@@ -17,11 +17,10 @@ from workbench import Workbench
 from lastword import Session
 from lastword.call import Limits
 from lastword.card import Face, card_of
-from lastword.card import face as card_face
-from lastword.editor import LintError, ProjectEditor
+from lastword.editor import FileDiff, ProjectEditor
 from lastword.editor.file_change import Deleting, Writing
 from lastword.editor.lint import Sources
-from lastword.editor.provider import Findings
+from lastword.editor.provider import Findings, LintError
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import until
@@ -83,23 +82,6 @@ async def test_a_change_of_three_megabytes_does_not_hold_the_loop(bench: Workben
     assert outcome.success, outcome.message
     assert time.process_time() - start > 2 * MOST_AT_ONCE  # Or there was nothing heavy to put aside.
     assert most < MOST_AT_ONCE
-
-
-@requirement("EDIT-13")
-async def test_the_card_of_a_large_change_is_drawn_from_the_comparison_that_was_made(bench: Workbench):
-    """A surface draws on the loop. It gets the diff that the tool had, and does not work it out again."""
-    (bench.folder / "big.txt").write_text(scattered(3, 700_000))
-    took: list[float] = []
-
-    def draw(request: Any) -> Any:
-        start = time.thread_time()
-        assert Face.of(request).diff_hidden > 1_000
-        took.append(time.thread_time() - start)
-        return request.deny()
-
-    bench.answers(draw)
-    assert (await bench.call("write_file", path="big.txt", text=scattered(4, 700_000))).kind == "denied"
-    assert took[0] < MOST_AT_ONCE
 
 
 @requirement("EDIT-13")
@@ -399,9 +381,11 @@ async def test_a_write_that_is_cancelled_after_its_rename_is_noted_as_done(
 async def test_the_digest_and_the_rows_of_a_large_change_are_made_beside_the_loop(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ):
-    """What is sealed is reduced to bytes and hashed, and each row is looked at for marks: megabytes of it, once."""
+    """What is sealed is reduced to bytes and hashed, and each row is looked at for marks: megabytes of it, once. A
+    surface draws on the loop: it gets the diff that the tool had, and does not work it out again."""
     on_loop: list[str] = []
-    hashed, drawn = hashlib.sha256, card_face.unified
+    took: list[float] = []
+    hashed, drawn = hashlib.sha256, FileDiff.rows
 
     def hashing(data: bytes = b"") -> Any:
         if len(data) > 3_000_000 and threading.current_thread() is threading.main_thread():
@@ -414,10 +398,12 @@ async def test_the_digest_and_the_rows_of_a_large_change_are_made_beside_the_loo
         return drawn(*given, **named)
 
     monkeypatch.setattr(hashlib, "sha256", hashing)
-    monkeypatch.setattr(card_face, "unified", drawing)
+    monkeypatch.setattr(FileDiff, "rows", drawing)
 
     def draw(request: Any) -> Any:
+        start = time.thread_time()
         assert Face.of(request).diff_hidden > 1_000
+        took.append(time.thread_time() - start)
         assert len(card_of(request, "").previews[0].lines or ()) > 1_000
         return request.allow()
 
@@ -425,3 +411,4 @@ async def test_the_digest_and_the_rows_of_a_large_change_are_made_beside_the_loo
     (bench.folder / "big.txt").write_text(scattered(5, 700_000))
     assert (await bench.call("write_file", path="big.txt", text=scattered(6, 700_000))).success
     assert on_loop == []
+    assert took[0] < MOST_AT_ONCE

@@ -14,8 +14,9 @@ from lastword import Preset, Session, ToolRegistry
 from lastword.cli import DONE, FAILED, WRONG_USAGE, run
 from lastword.config import load
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.editor import Privacy, ProjectEditor, ProjectProvider, ScriptEditorProvider, SealedEditor, folded
-from lastword.editor.project_files import PRIVATE
+from lastword.editor import ProjectEditor, ProjectProvider, ScriptEditorProvider, SealedEditor
+from lastword.editor.project_files import PRIVATE, Privacy
+from lastword.editor.project_folder import folded
 from lastword.errors import EditError
 from lastword.journal import Journal
 from lastword.store import Entry, MemoryStore

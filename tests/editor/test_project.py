@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trees import tree
 
@@ -25,6 +25,7 @@ from lastword.editor.text import BOM, encode
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.values import digest
 from requirements import requirement
+from tries import tries
 
 
 def takes_a_provider(editor: ScriptEditorProvider) -> ScriptEditorProvider:
@@ -146,7 +147,7 @@ async def test_a_write_keeps_the_form_of_the_file(
 
 
 @requirement("EDIT-4")
-@settings(deadline=None)
+@tries()
 @given(st.lists(st.sampled_from([BOM, b"\r\n", b"\n", b"\r", b"a", "é".encode(), b"\xff", b"\0"])).map(b"".join))
 def test_writing_what_was_read_changes_no_byte(data: bytes):
     """Whatever the form: encode is the inverse of decode."""

@@ -4,13 +4,14 @@ import io
 import random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lastword.editor import Operation, decode
+from lastword.editor import decode
 from lastword.editor.text import BOM, MAX_OPERATIONS, insert, lines_of, read_lines, replace
 from lastword.errors import EditError, NotText
 from requirements import requirement
+from tries import tries
 
 line = st.text(alphabet="ab \r\u2028\x0bé", max_size=4).filter(lambda text: not text.endswith("\r"))
 ending = st.sampled_from(["\n", "\r\n"])
@@ -34,7 +35,7 @@ def batches(draw: st.DrawFn, *, past_the_end: int) -> tuple[str, list[Operation]
 
 
 @requirement("EDIT-2")
-@settings(deadline=None)
+@tries()
 @given(batches(past_the_end=1), st.randoms())
 def test_insertions_in_any_order_give_the_same_text(batch: tuple[str, list[Operation]], dice: random.Random):
     """Every line number refers to the file as it was, so the order cannot matter."""
@@ -44,7 +45,7 @@ def test_insertions_in_any_order_give_the_same_text(batch: tuple[str, list[Opera
 
 
 @requirement("EDIT-2")
-@settings(deadline=None)
+@tries()
 @given(batches(past_the_end=1))
 def test_insertions_keep_every_old_line_and_go_before_the_line_they_name(batch: tuple[str, list[Operation]]):
     """A model of the operation by hand: walk the old lines, and put each content before its own."""
@@ -61,7 +62,7 @@ def test_insertions_keep_every_old_line_and_go_before_the_line_they_name(batch: 
 
 
 @requirement("EDIT-2")
-@settings(deadline=None)
+@tries()
 @given(batches(past_the_end=0), st.randoms())
 def test_replacements_in_any_order_give_the_same_text_or_the_same_refusal(
     batch: tuple[str, list[Operation]], dice: random.Random
@@ -80,7 +81,7 @@ def test_replacements_in_any_order_give_the_same_text_or_the_same_refusal(
 
 
 @requirement("EDIT-2")
-@settings(deadline=None)
+@tries()
 @given(texts().filter(lambda text: bool(lines_of(text))), st.data())
 def test_replacing_a_line_changes_that_line_and_no_ending(text: str, data: st.DataObject):
     """The replaced line lends its ending, so mixed files and files without a last one stay what they are."""
@@ -179,7 +180,7 @@ texts_of_odd_characters = st.lists(
 
 
 @requirement("EDIT-12")
-@settings(deadline=None, max_examples=500)
+@tries(100)
 @example("日本", False, 1, 1, None, 1)  # The cut falls behind a character that alone would fit.
 @given(
     texts_of_odd_characters,

@@ -7,17 +7,18 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trees import tree
 from workbench import Workbench
 
 from lastword import open_journal
 from lastword.cli import DONE, FAILED, WRONG_USAGE, run
-from lastword.editor import Change, ProjectEditor, SealedEditor, fold, undo
+from lastword.editor import Change, ProjectEditor, SealedEditor
 from lastword.editor.text import BOM
 from lastword.errors import Conflict, LastWordError
 from requirements import requirement
+from tries import tries
 
 contents = st.sampled_from(
     [b"", b"one", b"one\n", b"one\r\ntwo\r\n", b"one\r\ntwo\n", BOM, BOM + b"one\r\ntwo", "grüße\n".encode(), b"\n\n"]
@@ -40,9 +41,7 @@ edits = st.one_of(
 steps = st.lists(edits, max_size=5)
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@tries(20)
 @given(st.dictionaries(st.sampled_from(["a.txt", "b.txt", "deep/c.txt"]), st.tuples(contents, modes)), steps)
 async def test_undoing_what_was_done_is_doing_nothing(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, tuple[bytes, int]], steps: list[tuple[Any, ...]]
@@ -63,8 +62,8 @@ async def test_undoing_what_was_done_is_doing_nothing(
             continue
     done = tree(folder)
     changed = {path for path in {*before, *done} if before.get(path) != done.get(path)}
-    assert changed <= {name for step in fold(sealed.changes) for name in (step.path, *step.made_folders)}
-    await undo(editor, sealed.changes)
+    assert changed <= {name for step in Change.fold(sealed.changes) for name in (step.path, *step.made_folders)}
+    await Change.take_back(editor, sealed.changes)
     assert tree(folder) == before
 
 
@@ -75,7 +74,7 @@ async def test_a_file_changed_since_is_not_restored_and_neither_is_any_other(edi
     await sealed.write_to_file("src/main.py", "by the tool\n")
     (folder / "src/main.py").write_text("by a person\n")
     with pytest.raises(Conflict, match=r"changed since: src/main\.py; nothing was taken back"):
-        await undo(editor, sealed.changes)
+        await Change.take_back(editor, sealed.changes)
     assert (folder / "notes.txt").read_text() == "by the tool\n"
     assert (folder / "src/main.py").read_text() == "by a person\n"
 
@@ -86,7 +85,7 @@ async def test_a_deleted_file_whose_name_is_taken_again_is_not_restored(editor: 
     await sealed.delete_file("notes.txt")
     (folder / "notes.txt").write_text("by a person\n")
     with pytest.raises(Conflict):
-        await undo(editor, sealed.changes)
+        await Change.take_back(editor, sealed.changes)
     assert (folder / "notes.txt").read_text() == "by a person\n"
 
 
@@ -102,7 +101,7 @@ async def test_a_folder_made_for_a_file_stays_when_somebody_uses_it(editor: Proj
     sealed = SealedEditor(editor)
     await sealed.write_to_file("new/file.txt", "x")
     (folder / "new" / "mine.txt").write_text("by a person\n")
-    assert await undo(editor, sealed.changes) == ["new/file.txt"]
+    assert await Change.take_back(editor, sealed.changes) == ["new/file.txt"]
     assert tree(folder)["new/mine.txt"] is not None
     assert "new/file.txt" not in tree(folder)
 
@@ -114,7 +113,7 @@ async def test_a_file_deleted_and_written_again_gets_its_mode_back(editor: Proje
     await sealed.delete_file("notes.txt")
     await sealed.write_to_file("notes.txt", "one\ntwo\n")
     assert tree(folder)["notes.txt"] != (b"one\ntwo\n", 0o755)
-    assert await undo(editor, sealed.changes) == ["notes.txt"]
+    assert await Change.take_back(editor, sealed.changes) == ["notes.txt"]
     assert tree(folder)["notes.txt"] == (b"one\ntwo\n", 0o755)
 
 
@@ -125,9 +124,9 @@ async def test_undoing_twice_does_nothing_the_second_time(editor: ProjectEditor,
     await sealed.write_to_file("new/file.txt", "by the tool\n")
     await sealed.write_to_file("empty/file.txt", "by the tool\n")
     await sealed.delete_file("empty/file.txt")
-    assert await undo(editor, sealed.changes) == ["new/file.txt", "notes.txt"]
+    assert await Change.take_back(editor, sealed.changes) == ["new/file.txt", "notes.txt"]
     assert sorted(tree(folder)) == ["notes.txt", "src", "src/main.py"]
-    assert await undo(editor, sealed.changes) == []
+    assert await Change.take_back(editor, sealed.changes) == []
     assert (folder / "notes.txt").read_text() == "one\ntwo\n"
 
 
@@ -136,7 +135,7 @@ async def test_a_mode_changed_since_is_kept(editor: ProjectEditor, folder: Path)
     sealed = SealedEditor(editor)
     await sealed.write_to_file("notes.txt", "by the tool\n")
     (folder / "notes.txt").chmod(0o755)
-    await undo(editor, sealed.changes)
+    await Change.take_back(editor, sealed.changes)
     assert tree(folder)["notes.txt"] == (b"one\ntwo\n", 0o755)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastword.consent import Outcome, outcome
-from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, fold, folder_of, undo
+from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, folder_of
 from lastword.errors import EditError, SessionError, StoreError
 from lastword.journal import Journal, Life, data_of
 
@@ -129,9 +129,9 @@ async def take_back(
     if journal.is_running(past.life):
         raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
     steps = _what_happened(past, editor)
-    if past.life.finished is not None and not fold(steps):
+    if past.life.finished is not None and not Change.fold(steps):
         raise _changed_nothing(call_id)
-    paths = tuple(await undo(editor, steps))
+    paths = tuple(await Change.take_back(editor, steps))
     result = None
     words = outcome.taken_back(past.tool, paths, _renames(steps))
     if past.life.in_doubt:
@@ -213,8 +213,8 @@ def _what_happened(past: Past, editor: ProjectProvider) -> list[Change]:
 def _renames(steps: Sequence[Change]) -> dict[str, str]:
     """The new names of files that were moved, with their old ones: a rename is two changes, and one file."""
     found: dict[str, str] = {}
-    gone = [step for step in fold(steps) if step.after is None]
-    for step in fold(steps):
+    gone = [step for step in Change.fold(steps) if step.after is None]
+    for step in Change.fold(steps):
         if step.before is None and step.after is not None:
             old = next((one for one in gone if one.before == step.after), None)
             if old is not None:

@@ -17,7 +17,7 @@ from lastword.card.face import Face, marked_spans
 from lastword.card.text import fold_of, literal, one_line, visible
 from lastword.consent import ApprovalRequest, mask
 from lastword.display import is_plain, marks, units
-from lastword.editor import DiffLine, FileDiff, Preview, diff_of
+from lastword.editor import DiffLine, FileDiff, Preview
 
 # A text beyond this is not edited in a card, and not shown side by side.
 MAX_TEXT = 400_000
@@ -135,7 +135,7 @@ def preview_of(preview: Preview, content: str | None = None) -> views.CardPrevie
     if not preview.path:
         text = visible(preview.proposed or "")
         return views.CardPreview(path="", kind="text", text=text, fold=fold_of(text))
-    diff = diff_of(preview)
+    diff = FileDiff.of(preview)
     base, proposed = preview.base or "", preview.proposed or ""
     shown = views.CardPreview(
         path=one_line(preview.path, 300),

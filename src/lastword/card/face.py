@@ -21,7 +21,7 @@ from lastword.card.text import Passage, beginning, in_one_line, literal, one_lin
 from lastword.card.views import FormChoice, FormField, InboxEntry, QuestionView, Waits
 from lastword.consent import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
 from lastword.display import TAB, color_name, glyph, is_plain, units, visible, visible_parts
-from lastword.editor import KEPT_FROM_CHARACTERS, DrawnOnce, Preview, Row, diff_of, unified
+from lastword.editor import DrawnOnce, FileDiff, Preview, Row
 
 if TYPE_CHECKING:
     from lastword.tools import ToolQuestion, questions
@@ -352,15 +352,14 @@ def marked_spans(
 
 def _rows(preview: Preview) -> tuple[list[Row], list[Row]]:
     """What would happen to a file, in words, and its lines, marked. Those of long texts are made once."""
-    size = len(preview.base or "") + len(preview.proposed or "")
-    return _head_and_body(preview) if size < KEPT_FROM_CHARACTERS else _KEPT.get(preview, size)
+    return _KEPT.of(preview)
 
 
 def _head_and_body(preview: Preview) -> tuple[list[Row], list[Row]]:
     """A text of the tool's own is no file, and all lines."""
     if not preview.path:
         return [], _marked([Row("same", line) for line in (preview.proposed or "").split("\n")])
-    rows = _marked(unified(diff_of(preview), fold_lines=None))
+    rows = _marked(FileDiff.of(preview).rows(fold_lines=None))
     head = 2 if len(rows) > 1 and rows[1].kind == "note" else 1
     return rows[:head], rows[head:]
 

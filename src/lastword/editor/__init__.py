@@ -5,21 +5,19 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.editor.diff import KEPT_FROM_CHARACTERS, DiffLine, DrawnOnce, FileDiff, Row, diff_of, unified
+    from lastword.editor.diff import DiffLine, DrawnOnce, FileDiff, Row
     from lastword.editor.project import ProjectEditor
-    from lastword.editor.project_files import Privacy
-    from lastword.editor.project_folder import PATHS, folded
     from lastword.editor.provider import (
         MAX_FILE_BYTES,
+        PATHS,
         Change,
-        LintError,
         Preview,
         ProjectProvider,
         ScriptEditorProvider,
         folder_of,
     )
     from lastword.editor.recording import RecordingEditor, changed_bytes, still_current
-    from lastword.editor.sealed import SealedEditor, fold, undo
+    from lastword.editor.sealed import SealedEditor
     from lastword.editor.text import Operation, decode
     from lastword.editor.write_tools import EDITOR_TOOLS, editor_tools
 else:

@@ -69,6 +69,9 @@ class DiffLine(msgspec.Struct, frozen=True, gc=False):
     """Of a line that became another one: from and to, in the part that is shown, of what the other has not."""
 
 
+_SIGNS = {"same": " ", "added": "+", "removed": "-"}
+
+
 class Hunk(msgspec.Struct, frozen=True):
     """Changes that stand close together, with the lines around them."""
 
@@ -77,6 +80,18 @@ class Hunk(msgspec.Struct, frozen=True):
     new_start: int
     new_count: int
     lines: tuple[DiffLine, ...]
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """One line of a unified diff for a terminal. It is legible without the colour its kind may get."""
+
+    kind: Literal["file", "note", "hunk", "same", "added", "removed", "fold"]
+    text: str
+    old: int | None = None
+    new: int | None = None
+    """The numbers of a line in the texts that have it."""
+    changed: tuple[tuple[int, int], ...] = ()
+    """Of a line that became another one: from and to, in the row, of what the other has not."""
 
 
 class FileDiff(msgspec.Struct, frozen=True):
@@ -93,32 +108,41 @@ class FileDiff(msgspec.Struct, frozen=True):
     coarse: bool = False
     """Whether comparing would have taken too long, so that some block is shown as replaced whole."""
 
+    @classmethod
+    def of(cls, preview: Preview) -> FileDiff:
+        """What a preview would change."""
+        return _KEPT.of(preview)
 
-class Row(msgspec.Struct, frozen=True, gc=False):
-    """One line of a unified diff for a terminal. It is legible without the colour its kind may get."""
+    def rows(self, *, fold_lines: int | None = FOLD_LINES) -> list[Row]:
+        """The rows of a unified diff; beyond `fold_lines` one row says how much is not shown."""
+        rows = [Row("file", _title(self))]
+        if self.note:
+            rows.append(Row("note", self.note))
+        body: list[Row] = []
+        for hunk in self.hunks:
+            where = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
+            body.append(Row("hunk", where))
+            for line in hunk.lines:
+                changed = tuple((start + 1, end + 1) for start, end in line.changed)  # behind the sign
+                body.append(Row(line.kind, _SIGNS[line.kind] + line.text, line.old, line.new, changed))
+                if line.hidden_before or line.hidden_after:
+                    body.append(Row("fold", _hidden(line)))
+                if line.no_newline:
+                    body.append(Row("note", "\\ no line ending at the end of the file"))
+        if fold_lines is not None and len(body) > fold_lines:
+            hidden = body[fold_lines:]
+            added, removed = (sum(row.kind == kind for row in hidden) for kind in ("added", "removed"))
+            said = f"… {len(hidden)} more rows, with {added} lines added and {removed} removed"
+            body = [*body[:fold_lines], Row("fold", said)]
+        return rows + body
 
-    kind: Literal["file", "note", "hunk", "same", "added", "removed", "fold"]
-    text: str
-    old: int | None = None
-    new: int | None = None
-    """The numbers of a line in the texts that have it."""
-    changed: tuple[tuple[int, int], ...] = ()
-    """Of a line that became another one: from and to, in the row, of what the other has not."""
 
-
-def diff_of(preview: Preview) -> FileDiff:
-    """What a preview would change."""
+def _diff(preview: Preview) -> FileDiff:
+    path, base, proposed = preview.path, preview.base, preview.proposed
     if preview.renamed_to is not None:
-        return FileDiff(preview.path, "renamed", renamed_to=preview.renamed_to)
-    if preview.proposed is None and preview.base is None:
-        return FileDiff(preview.path, "deleted", note="the file is not text, so its content is not shown")
-    size = len(preview.base or "") + len(preview.proposed or "")
-    if size < KEPT_FROM_CHARACTERS:
-        return _diff(preview.path, preview.base, preview.proposed)
-    return _KEPT.get(preview, size)
-
-
-def _diff(path: str, base: str | None, proposed: str | None) -> FileDiff:
+        return FileDiff(path, "renamed", renamed_to=preview.renamed_to)
+    if proposed is None and base is None:
+        return FileDiff(path, "deleted", note="the file is not text, so its content is not shown")
     old = base or ""
     new = "" if proposed is None else keep_newlines(old, proposed)
     kind: FileKind = "created" if base is None else "deleted" if proposed is None else "changed"
@@ -144,8 +168,8 @@ def _diff(path: str, base: str | None, proposed: str | None) -> FileDiff:
 
 
 class DrawnOnce(Generic[Made]):
-    """The last that was made of previews of long texts. The tool that proposes a change, the card and each window that
-    draws it want the same, and comparing megabytes while others wait for the loop is worth doing once."""
+    """What is made of previews, the last of long texts once. The tool that proposes a change, the card and each window
+    that draws it want the same, and comparing megabytes while others wait for the loop is worth doing once."""
 
     def __init__(self, make: Callable[[Preview], Made], most_characters: int) -> None:
         self._make = make
@@ -154,8 +178,11 @@ class DrawnOnce(Generic[Made]):
         self._size = 0
         self._lock = Lock()
 
-    def get(self, preview: Preview, size: int) -> Made:
-        """What is made of a preview, whose texts have so many characters."""
+    def of(self, preview: Preview) -> Made:
+        """What is made of a preview."""
+        size = len(preview.base or "") + len(preview.proposed or "")
+        if size < KEPT_FROM_CHARACTERS:
+            return self._make(preview)
         with self._lock:
             if preview in self._found:
                 self._found.move_to_end(preview)
@@ -170,31 +197,7 @@ class DrawnOnce(Generic[Made]):
         return made
 
 
-_KEPT = DrawnOnce(lambda preview: _diff(preview.path, preview.base, preview.proposed), KEPT_CHARACTERS)
-
-
-def unified(diff: FileDiff, *, fold_lines: int | None = FOLD_LINES) -> list[Row]:
-    """The rows of a unified diff; beyond `fold_lines` one row says how much is not shown."""
-    rows = [Row("file", _title(diff))]
-    if diff.note:
-        rows.append(Row("note", diff.note))
-    body: list[Row] = []
-    for hunk in diff.hunks:
-        where = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
-        body.append(Row("hunk", where))
-        for line in hunk.lines:
-            changed = tuple((start + 1, end + 1) for start, end in line.changed)  # behind the sign
-            body.append(Row(line.kind, _SIGNS[line.kind] + line.text, line.old, line.new, changed))
-            if line.hidden_before or line.hidden_after:
-                body.append(Row("fold", _hidden(line)))
-            if line.no_newline:
-                body.append(Row("note", "\\ no line ending at the end of the file"))
-    if fold_lines is not None and len(body) > fold_lines:
-        hidden = body[fold_lines:]
-        added, removed = (sum(row.kind == kind for row in hidden) for kind in ("added", "removed"))
-        said = f"… {len(hidden)} more rows, with {added} lines added and {removed} removed"
-        body = [*body[:fold_lines], Row("fold", said)]
-    return rows + body
+_KEPT = DrawnOnce(_diff, KEPT_CHARACTERS)
 
 
 def _hidden(line: DiffLine) -> str:
@@ -202,9 +205,6 @@ def _hidden(line: DiffLine) -> str:
     said = " and ".join(f"{count:,} {where} it" for count, where in hidden if count)
     whole = line.hidden_before + len(line.text) + line.hidden_after
     return f"… a part of a line of {whole:,} characters: {said} are not shown"
-
-
-_SIGNS = {"same": " ", "added": "+", "removed": "-"}
 
 
 def _title(diff: FileDiff) -> str:

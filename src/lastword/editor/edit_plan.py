@@ -23,11 +23,9 @@ from dataclasses import replace as replace_fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from lastword.editor.diff import FileDiff, diff_of
-from lastword.editor.project_folder import plain
-from lastword.editor.provider import Preview
+from lastword.editor.diff import FileDiff
+from lastword.editor.provider import Preview, off_loop, plain
 from lastword.editor.read_tools import is_below, no_such_file, spelt, text_of
-from lastword.editor.recording import off_loop
 from lastword.editor.text import count_lines, insert, replace, uniform_newline
 from lastword.errors import EditError
 
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
 MAX_FILES = 100
 # A batch with more edits is a program, and should be a script with a card for each file.
 MAX_EDITS = 500
+# Findings that are told after a fix; lint_files has all of them.
+MAX_TOLD = 10
 # Linters that are waited for at the same time. Each of them keeps a core busy.
 AT_ONCE = 4
 
@@ -65,7 +65,7 @@ class EditStep:
     @cached_property
     def diff(self) -> FileDiff:
         """The change itself. Comparing long texts takes a moment, so it is done once."""
-        return diff_of(Preview(self.path, None, self.base, self.proposed, self.renamed_to))
+        return FileDiff.of(Preview(self.path, None, self.base, self.proposed, self.renamed_to))
 
     @property
     def line_count(self) -> int:
@@ -383,3 +383,17 @@ def _near(text: str, old: str) -> str | None:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+async def left_to_fix(editor: SealedEditor, steps: Sequence[EditStep]) -> list[str]:
+    """What the linters still find in the files of these steps, in words."""
+    report = await off_loop(editor.lint_report)
+    left = [
+        f"{step.path}:{one['line']}: {one['message']}" for step in steps for one in report.findings.get(step.path, [])
+    ]
+    unseen = {one.path: one.why for one in report.left_out}
+    said = [f"{step.path} was not checked again: {unseen[step.path]}." for step in steps if step.path in unseen]
+    if not left:
+        return said or ["The linters find nothing more there."]
+    more = [f"and {len(left) - MAX_TOLD} more, which lint_files names"] if len(left) > MAX_TOLD else []
+    return [*said, "Left, and not to be fixed by itself:", *left[:MAX_TOLD], *more]

@@ -34,8 +34,9 @@ from lastword.editor.provider import (
     Preview,
     WhyPrivate,
     bounded,
+    off_loop,
 )
-from lastword.editor.recording import RecordingEditor, digest_of, off_loop
+from lastword.editor.recording import RecordingEditor, digest_of
 from lastword.editor.text import Operation, Part, decode, encode, insert, read_lines, replace
 from lastword.errors import Conflict, NotText
 from lastword.store import refuse_if_watched
@@ -61,6 +62,11 @@ class ProjectEditor:
         self._show = show
         self._seen: dict[str, str | None] = {}
         sweep(self._folder)
+
+    @staticmethod
+    def check_private(patterns: Iterable[str]) -> None:
+        """Refuse what is no pattern for private files."""
+        Privacy(patterns)
 
     @property
     def script_name(self) -> str:

@@ -37,17 +37,6 @@ TEMPORARY = re.compile(r"\.lastword-[0-9a-f]{16}\.tmp")
 """The names of files that are being written. Nobody else may use them, and they are never listed."""
 
 
-PATHS = ("path", "new_path", "folder")
-"""The arguments of editor tools that are paths."""
-
-
-def plain(path: str) -> str:
-    """The one spelling of a path that a model wrote in another: `./src//main.py` is `src/main.py`."""
-    if path.startswith("/"):
-        return path
-    return "/".join(part for part in path.split("/") if part not in ("", "."))
-
-
 def parts_of(path: str) -> tuple[str, ...]:
     """The names on the way to a file, outermost first; refuses what is not a plain relative path."""
     if not isinstance(path, str) or not path:

@@ -14,16 +14,20 @@ edits themselves (text.py).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, runtime_checkable
 
 import msgspec
 
-from lastword.errors import EditError, PrivateFile, TooLarge
+from lastword.errors import Conflict, EditError, PrivateFile, TooLarge
 
 if TYPE_CHECKING:
     from lastword.editor.text import Operation, Part
+
+T = TypeVar("T")
 
 # Text that people review is smaller; a change is kept twice (before and after) in the journal.
 MAX_FILE_BYTES = 4_000_000
@@ -233,6 +237,56 @@ class Change(msgspec.Struct, frozen=True):
     made_folders: tuple[str, ...] = ()
     """The folders that were made for it, outermost first."""
 
+    @staticmethod
+    def fold(changes: Sequence[Change]) -> list[Change]:
+        """One change for each path: from what it was first to what it was left as. What came to nothing is dropped."""
+        steps: dict[str, Change] = {}
+        for change in changes:
+            first = steps.get(change.path, change)
+            steps[change.path] = Change(
+                change.path, first.before, change.after, first.mode, change.left_mode, first.made_folders
+            )
+        return [step for step in steps.values() if step._differs or step.made_folders]
+
+    @staticmethod
+    async def take_back(editor: ProjectProvider, changes: Sequence[Change]) -> list[str]:
+        """Restore every file that these changes touched; returns the paths, in the order in which they were restored.
+
+        All of them or none. Every file is looked at before the first is touched: if somebody has worked on one since,
+        nothing is taken back.
+        """
+        steps = [step for step in reversed(Change.fold(changes)) if not step._is_restored(editor)]
+        touched = [step.path for step in steps if editor.read_bytes(step.path) != step.after]
+        if touched:
+            raise Conflict(
+                f"changed since: {', '.join(touched)}; nothing was taken back",
+                hint="undo the later changes first, or restore the file by hand",
+            )
+        done: list[str] = []
+        for step in steps:
+            try:
+                await editor.restore(step)
+            except EditError as problem:
+                if not done:
+                    raise
+                raise EditError(
+                    f"{step.path} could not be restored ({problem.fact}); {', '.join(done)} already was",
+                    hint="remove what stands in the way and undo again: what is restored stays restored",
+                ) from problem
+            if step._differs:
+                done.append(step.path)
+        return done
+
+    @property
+    def _differs(self) -> bool:
+        return self.before != self.after or self.mode != self.left_mode
+
+    def _is_restored(self, editor: ProjectProvider) -> bool:
+        """Whether an undo that stopped halfway has been here. Mode and folders tell only where the bytes do not."""
+        if self.before != self.after:
+            return editor.read_bytes(self.path) == self.before
+        return not self.made_folders and editor.file_mode(self.path) == self.mode
+
 
 # What a person or a model can still make use of.
 MAX_FINDINGS = 2_000
@@ -265,3 +319,24 @@ def why_unread(problem: EditError) -> str:
     if isinstance(problem, PrivateFile):
         return PRIVATE
     return TOO_LARGE if isinstance(problem, TooLarge) else problem.fact
+
+
+async def off_loop(function: Callable[..., T], *arguments: object) -> T:
+    """Call a function of ours, which only looks, in a thread, and wait for it.
+
+    It runs in an empty context, so that the guard, which forbids a tool's request function to start threads and
+    processes, does not mistake our threads for the tool's.
+    """
+    loop = asyncio.get_running_loop()
+    return await Context().run(loop.run_in_executor, None, function, *arguments)
+
+
+PATHS = ("path", "new_path", "folder")
+"""The arguments of editor tools that are paths."""
+
+
+def plain(path: str) -> str:
+    """The one spelling of a path that a model wrote in another: `./src//main.py` is `src/main.py`."""
+    if path.startswith("/"):
+        return path
+    return "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -20,9 +20,8 @@ from typing import Annotated, Any
 import msgspec
 
 from lastword import __version__, values
-from lastword.editor.project_folder import PATHS, plain
-from lastword.editor.provider import MAX_LISTED_FILES, LeftOut, Listing
-from lastword.editor.recording import LookingEditor, RecordingEditor, off_loop
+from lastword.editor.provider import MAX_LISTED_FILES, PATHS, LeftOut, Listing, off_loop, plain
+from lastword.editor.recording import LookingEditor, RecordingEditor
 from lastword.editor.sealed import SealedEditor
 from lastword.editor.search import MAX_MATCHES, Found, search
 from lastword.editor.text import Part, lines_of

@@ -14,7 +14,6 @@ What does not live here: asking anybody (call/desk.py), the audit hook that guar
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
@@ -285,16 +284,6 @@ def changed_bytes(editor: ProjectProvider, reads: Mapping[str, str | None]) -> l
         except EditError:  # What can no longer be read, say because a link took its place, is not what was read.
             changed.append(path)
     return sorted(changed)
-
-
-async def off_loop(function: Callable[..., T], *arguments: object) -> T:
-    """Call a function of ours, which only looks, in a thread, and wait for it.
-
-    It runs in an empty context, so that the guard, which forbids a tool's request function to start threads and
-    processes, does not mistake our threads for the tool's.
-    """
-    loop = asyncio.get_running_loop()
-    return await Context().run(loop.run_in_executor, None, function, *arguments)
 
 
 def _private_refusal(path: str, why: str) -> PrivateFile:

@@ -24,7 +24,7 @@ from lastword.editor.provider import (
 )
 from lastword.editor.recording import LookingEditor, content_of, digest_of, name_taken, with_bytes
 from lastword.editor.text import Operation, decode, encode, insert, keep_newlines, replace
-from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
+from lastword.errors import Conflict, NotAllowedNow, NotText
 from lastword.store import refuse_if_watched
 
 log = logging.getLogger("lastword")
@@ -155,7 +155,7 @@ class SealedEditor(LookingEditor):
         """Undo what this editor has changed so far, for a call that cannot do the rest; returns the paths."""
         for change in self.changes:
             self._refuse_when_over(change.path)
-        restored = await undo(with_bytes(self._editor), self.changes)
+        restored = await Change.take_back(with_bytes(self._editor), self.changes)
         for first in {change.path: change for change in reversed(self.changes)}.values():
             self._left[first.path] = digest_of(first.before)
             if self._remember is not None:
@@ -278,50 +278,3 @@ def _moved_on(path: str) -> Conflict:
 def _same_when_written(base: str | None, shown: str, content: str) -> bool:
     """Whether both texts become the same file. Line endings that the file's own will replace make no difference."""
     return shown == content or (base is not None and keep_newlines(base, shown) == keep_newlines(base, content))
-
-
-async def undo(editor: ProjectProvider, changes: Sequence[Change]) -> list[str]:
-    """Restore every file that these changes touched; returns the paths, in the order in which they were restored."""
-    steps = [step for step in reversed(fold(changes)) if not _is_restored(editor, step)]
-    touched = [step.path for step in steps if editor.read_bytes(step.path) != step.after]
-    if touched:
-        raise Conflict(
-            f"changed since: {', '.join(touched)}; nothing was taken back",
-            hint="undo the later changes first, or restore the file by hand",
-        )
-    done: list[str] = []
-    for step in steps:
-        try:
-            await editor.restore(step)
-        except EditError as problem:
-            if not done:
-                raise
-            raise EditError(
-                f"{step.path} could not be restored ({problem.fact}); {', '.join(done)} already was",
-                hint="remove what stands in the way and undo again: what is restored stays restored",
-            ) from problem
-        if _differs(step):
-            done.append(step.path)
-    return done
-
-
-def fold(changes: Sequence[Change]) -> list[Change]:
-    """One change for each path: from what it was first to what it was left as. What came to nothing is dropped."""
-    steps: dict[str, Change] = {}
-    for change in changes:
-        first = steps.get(change.path, change)
-        steps[change.path] = Change(
-            change.path, first.before, change.after, first.mode, change.left_mode, first.made_folders
-        )
-    return [step for step in steps.values() if _differs(step) or step.made_folders]
-
-
-def _differs(step: Change) -> bool:
-    return step.before != step.after or step.mode != step.left_mode
-
-
-def _is_restored(editor: ProjectProvider, step: Change) -> bool:
-    """Whether an undo that stopped halfway has been here. Mode and folders tell only where the bytes do not."""
-    if step.before != step.after:
-        return editor.read_bytes(step.path) == step.before
-    return not step.made_folders and editor.file_mode(step.path) == step.mode

@@ -18,21 +18,28 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lastword import values
-from lastword.editor.edit_plan import MAX_EDITS, EditStep, PrivateMisfit, apply, plan, plan_fixes, show, summary
+from lastword.editor.edit_plan import (
+    MAX_EDITS,
+    EditStep,
+    PrivateMisfit,
+    apply,
+    left_to_fix,
+    plan,
+    plan_fixes,
+    show,
+    summary,
+)
 from lastword.editor.read_tools import CODE, READERS, as_tool_error, spelt
-from lastword.editor.recording import LookingEditor, RecordingEditor, off_loop
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools import Manifest, Parameter, Tool
 
 if TYPE_CHECKING:
+    from lastword.editor.recording import LookingEditor, RecordingEditor
     from lastword.editor.sealed import SealedEditor
     from lastword.tools import ToolRegistry
 
-# Findings that are told after a fix; lint_files has all of them.
-MAX_TOLD = 10
-
 Params = dict[str, Any]
-Plan = Callable[[LookingEditor, Params], Awaitable[list[EditStep]]]
+Plan = Callable[["LookingEditor", Params], Awaitable[list[EditStep]]]
 Afterwards = Callable[["SealedEditor", Sequence[EditStep]], Awaitable[list[str]]]
 """What is worth saying once it is done."""
 
@@ -163,19 +170,6 @@ def _steps(params: Params) -> Iterator[tuple[Tool, Params]]:
 
 async def _fixes(editor: LookingEditor, params: Params) -> list[EditStep]:
     return await plan_fixes(editor, params["path"])
-
-
-async def _left_to_fix(editor: SealedEditor, steps: Sequence[EditStep]) -> list[str]:
-    report = await off_loop(editor.lint_report)
-    left = [
-        f"{step.path}:{one['line']}: {one['message']}" for step in steps for one in report.findings.get(step.path, [])
-    ]
-    unseen = {one.path: one.why for one in report.left_out}
-    said = [f"{step.path} was not checked again: {unseen[step.path]}." for step in steps if step.path in unseen]
-    if not left:
-        return said or ["The linters find nothing more there."]
-    more = [f"and {len(left) - MAX_TOLD} more, which lint_files names"] if len(left) > MAX_TOLD else []
-    return [*said, "Left, and not to be fixed by itself:", *left[:MAX_TOLD], *more]
 
 
 def _manifest(id: str, description: str, *parameters: Parameter, **facts: Any) -> Manifest:
@@ -324,7 +318,7 @@ _EDIT_FILES = _manifest(
 EDITOR_TOOLS: tuple[Tool, ...] = (
     *READERS,
     *_EDITS,
-    _writer(_FIX_LINT, _fixes, _left_to_fix),
+    _writer(_FIX_LINT, _fixes, left_to_fix),
     _writer(_EDIT_FILES, _batch, consists_of=_steps),
 )
 """Every editor tool, in the order in which a model is told of them."""

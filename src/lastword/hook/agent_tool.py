@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lastword import consent
-from lastword.editor import MAX_FILE_BYTES, LintError, Operation, RecordingEditor, decode
+from lastword.editor import MAX_FILE_BYTES, Operation, RecordingEditor, decode
 from lastword.errors import ArgumentsError, EditError, NotText, ToolError
 from lastword.hook.agents import AGENTS, Agent, AgentKeys
 from lastword.hook.event import FOLDER, HookInput
@@ -314,7 +314,7 @@ class OneFile:
     def open_diff_editor(self, path: str, content: str) -> None:
         """Nobody looks at a screen here."""
 
-    def get_lint_errors(self) -> dict[str, list[LintError]]:
+    def get_lint_errors(self) -> dict[str, list[Any]]:
         return {}
 
     def _refuse(self, path: str) -> NoReturn:

@@ -347,14 +347,16 @@ def _identity(path: str) -> tuple[int, int]:
 
 def _put(connection: apsw.Connection, batch: Batch) -> None:
     """Write a batch, in the transaction that it is for."""
-    connection.executemany(_INSERT, map(msgspec.structs.astuple, batch.records))
+    for record in batch.records:
+        connection.execute(_INSERT, msgspec.structs.astuple(record))
     for what, *row in batch.steps:
         sql, count = _STEPS[what]
         connection.execute(sql, row[:count])
     for digest, data in batch.contents.items():
         if not connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).get:
             connection.execute("INSERT INTO contents VALUES (?, ?)", (digest, data))
-    connection.executemany("INSERT OR IGNORE INTO holds VALUES (?, ?)", batch.holds)
+    for held in batch.holds:
+        connection.execute("INSERT OR IGNORE INTO holds VALUES (?, ?)", held)
 
 
 def _forget(connection: apsw.Connection, seqs: Sequence[int]) -> Pruned:
