@@ -1,6 +1,6 @@
 """The editor over a project folder: what tools read, change, diff and lint.
 
-Reading gives the text as it is in the file, without a byte order mark; writing keeps the file's form (encoding.py). A
+Reading gives the text as it is in the file, without a byte order mark; writing keeps the file's form (text.py). A
 file that changed since this editor last read it is not overwritten: who read the old one must look at the new one
 first.
 
@@ -8,8 +8,8 @@ The methods that read are async as the interface demands, and yet never wait: a 
 something wait for the disk beside the loop, before and after the change, and not between its last look and its rename:
 what could be interrupted there would be neither done nor undone.
 
-What does not live here: descriptors (folder.py), atomic changes (changing.py), consent (recording.py), taking changes
-back (undo.py).
+What does not live here: descriptors (project_folder.py), atomic changes (file_change.py), consent (recording.py),
+taking changes back (provider.py).
 """
 
 from __future__ import annotations
