@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from lastword.editor import Operation
 from lastword.editor.provider import LintError
-from lastword.editor.text import insert, replace
+from lastword.editor.text import Operation, insert, replace
 
 
 class ForeignEditor:

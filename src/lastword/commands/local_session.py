@@ -42,7 +42,7 @@ from lastword.commands.invocation import (
 )
 from lastword.config import is_own_memory, load
 from lastword.consent import Approver, Preset
-from lastword.editor import EDITOR_TOOLS, ProjectEditor, editor_tools
+from lastword.editor import EDITOR_TOOLS, Privacy, ProjectEditor, editor_tools
 from lastword.errors import EditError, did_you_mean
 from lastword.journal import Journal, cut
 from lastword.lazily import load_later
@@ -240,7 +240,7 @@ def open_project(folder: str | Path, config: Config | None = None) -> ProjectEdi
     if config is None:
         config = read_config()
     try:
-        ProjectEditor.check_private(config.editor.private)
+        Privacy(config.editor.private)
     except EditError as problem:
         raise Misused(f"editor.private: {problem.fact}", place=str(config.file), hint=problem.hint) from None
     return ProjectEditor(folder, private=config.editor.private)

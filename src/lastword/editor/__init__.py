@@ -7,6 +7,7 @@ from lastword.lazily import open_door
 if TYPE_CHECKING:
     from lastword.editor.diff import DiffLine, DrawnOnce, FileDiff, Row
     from lastword.editor.project import ProjectEditor
+    from lastword.editor.project_files import Privacy
     from lastword.editor.provider import (
         MAX_FILE_BYTES,
         PATHS,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     )
     from lastword.editor.recording import RecordingEditor, changed_bytes, still_current
     from lastword.editor.sealed import SealedEditor
-    from lastword.editor.text import Operation, decode
+    from lastword.editor.text import decode
     from lastword.editor.write_tools import EDITOR_TOOLS, editor_tools
 else:
     __getattr__ = open_door(__name__)

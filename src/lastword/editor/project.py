@@ -63,11 +63,6 @@ class ProjectEditor:
         self._seen: dict[str, str | None] = {}
         sweep(self._folder)
 
-    @staticmethod
-    def check_private(patterns: Iterable[str]) -> None:
-        """Refuse what is no pattern for private files."""
-        Privacy(patterns)
-
     @property
     def script_name(self) -> str:
         return self._name

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lastword import consent
-from lastword.editor import MAX_FILE_BYTES, Operation, RecordingEditor, decode
+from lastword.editor import MAX_FILE_BYTES, RecordingEditor, decode
 from lastword.errors import ArgumentsError, EditError, NotText, ToolError
 from lastword.hook.agents import AGENTS, Agent, AgentKeys
 from lastword.hook.event import FOLDER, HookInput
@@ -305,10 +305,10 @@ class OneFile:
     async def write_to_file(self, path: str, content: str) -> bool:
         self._refuse(path)
 
-    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+    async def insert_content(self, path: str, operations: Sequence[Any]) -> bool:
         self._refuse(path)
 
-    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+    async def replace_in_file(self, path: str, operations: Sequence[Any]) -> bool:
         self._refuse(path)
 
     def open_diff_editor(self, path: str, content: str) -> None:
