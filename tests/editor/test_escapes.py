@@ -12,6 +12,7 @@ import pytest
 
 from lastword.editor import MAX_FILE_BYTES, ProjectEditor
 from lastword.editor.provider import LeftOut
+from lastword.editor.text import Operation
 from lastword.errors import Conflict, EditError, PathRefused
 from requirements import requirement
 

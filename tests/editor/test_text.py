@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastword.editor import decode
-from lastword.editor.text import BOM, MAX_OPERATIONS, insert, lines_of, read_lines, replace
+from lastword.editor.text import BOM, MAX_OPERATIONS, Operation, insert, lines_of, read_lines, replace
 from lastword.errors import EditError, NotText
 from requirements import requirement
 from tries import tries
