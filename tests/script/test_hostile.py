@@ -13,7 +13,7 @@ from script.hostile import escape, judge, mutate
 async def test_mutated_programs_end_in_our_own_errors(seed: int) -> None:
     """A model writes half a script, or none. Whatever arrives ends in a result or an error of the language."""
     random = Random(seed)
-    ends = {await judge(mutate(random)) for _ in range(250)}
+    ends = {await judge(mutate(random)) for _ in range(120)}
     assert {"ParseError", "done"} <= ends
 
 
@@ -22,5 +22,5 @@ async def test_mutated_programs_end_in_our_own_errors(seed: int) -> None:
 async def test_programs_built_to_escape_reach_nothing(seed: int) -> None:
     """No name, attribute or module of the host is a value of the language, and nothing can be used up."""
     random = Random(1000 + seed)
-    ends = {await judge(escape(random)) for _ in range(120)}
+    ends = {await judge(escape(random)) for _ in range(50)}
     assert {"LimitExceeded", "MemberAccess"} <= ends

@@ -76,7 +76,7 @@ def test_the_machine_agrees_with_a_naive_evaluator(closures: int, fuel: int, mon
         monkeypatch.setattr(module, "SLICE", fuel)
     ended = []
 
-    @settings(max_examples=400, deadline=None, database=None)
+    @settings(max_examples=150, deadline=None, database=None)
     @given(st.integers(0, 2**32), st.integers(3, 25))
     def check_one(seed: int, size: int) -> None:
         ended.append(asyncio.run(compare_with_twin(Writer(Random(seed), size).program())))
