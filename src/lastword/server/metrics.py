@@ -187,15 +187,12 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     event: Literal["request"] = "request"
     at: datetime
 
+    def __str__(self) -> str:
+        """One JSON object on a line."""
+        return _encode(self).decode() + "\n"
 
-def access_log(write: Callable[[str], Any]) -> Callable[[LogLine], None]:
-    """A log of one JSON object a line."""
-    encode = msgspec.json.Encoder().encode
 
-    def log(line: LogLine) -> None:
-        write(encode(line).decode() + "\n")
-
-    return log
+_encode = msgspec.json.Encoder().encode
 
 
 class Gathered:

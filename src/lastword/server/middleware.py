@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lastword.log import traceback_of
 from lastword.server.api_types import ClientGone, Refusal
-from lastword.server.metrics import LogLine, Metrics, access_log
+from lastword.server.metrics import LogLine, Metrics
 from lastword.wire import MEDIA, write_event
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Middleware:
         self._hosts = LOOPBACK | {f"[{host.strip('[]')}]" if ":" in host else host for host in map(str.lower, hosts)}
         self._origins = frozenset(origins)
         self._metrics = metrics or Metrics()
-        self._log = access_log(log)
+        self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -128,18 +128,17 @@ class Middleware:
             seconds = time.perf_counter() - start
             method, route = _named(scope)
             self._metrics.count_request(route, method, answer.status, seconds)
-            self._log(
-                LogLine(
-                    method=method,
-                    route=route,
-                    status=answer.status,
-                    milliseconds=round(seconds * 1000, 1),
-                    caller=scope.get("lastword.caller"),
-                    request=answer.id,
-                    problem=failure,
-                    at=datetime.now(UTC),
-                )
+            line = LogLine(
+                method=method,
+                route=route,
+                status=answer.status,
+                milliseconds=round(seconds * 1000, 1),
+                caller=scope.get("lastword.caller"),
+                request=answer.id,
+                problem=failure,
+                at=datetime.now(UTC),
             )
+            self._log(str(line))
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
         host, name = _host(headers.get(b"host", b""))

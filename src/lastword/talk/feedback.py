@@ -66,20 +66,19 @@ def script_result(
 
 def unreadable(reason: str) -> str:
     """The result of a native call that could not be read."""
-    return values.canonical(
-        {"success": False, "message": f"Nothing was run: {reason}. Send the call again with arguments that are JSON."}
-    ).decode()
+    return _nothing_run(f"{reason}. Send the call again with arguments that are JSON.")
 
 
 def secret_is_gone() -> str:
     """The result of a request that was read from a memory, or repeated by the model, without the secret in it."""
-    return values.canonical(
-        {
-            "success": False,
-            "message": "Nothing was run: secrets are not kept in the conversation, and the mark stands where one was. "
-            "Send the whole request again with the value, and ask the person for it if you do not have it.",
-        }
-    ).decode()
+    return _nothing_run(
+        "secrets are not kept in the conversation, and the mark stands where one was. "
+        "Send the whole request again with the value, and ask the person for it if you do not have it."
+    )
+
+
+def _nothing_run(why: str) -> str:
+    return values.canonical({"success": False, "message": f"Nothing was run: {why}"}).decode()
 
 
 def repair(reason: str, protocol: Protocol) -> str:
@@ -118,11 +117,36 @@ class Pictures:
         self._journal = journal
 
     async def messages(self, model: str, outcomes: Iterable[Outcome]) -> list[Message]:
-        """The images of these results, in a message, if there are any and the model takes them."""
+        """The images of these results, or as many as can be sent, in a message: if there are any and the model takes
+        them."""
         if self.images == "never" or model in self.blind:
             return []
-        message = await _message(self._journal, outcomes)
-        return [] if message is None else [message]
+        names: list[str] = []
+        left_out: list[str] = []
+        parts: list[dict[str, Any]] = []
+        room = MAX_SENT_BYTES
+        pictures = [(each, kept) for each in outcomes for kept in each.content if kept.kind == "image"]
+        for outcome, kept in pictures:
+            words = f"{kept.name} of {outcome.tool}"
+            if kept.size > room or (data := await self._bytes(outcome.call_id, kept)) is None:
+                left_out.append(words)
+                continue
+            room -= kept.size
+            names.append(words)
+            url = f"data:{kept.media_type};base64,{b64encode(data).decode()}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+        if not names:
+            return []
+        said = f"The images that these results speak of: {', '.join(names)}."
+        if left_out:
+            said += f" Too large to be given to you: {', '.join(left_out)}."
+        return [{"role": "user", "content": [{"type": "text", "text": from_program(said)}, *parts]}]
+
+    async def _bytes(self, call_id: str, kept: Kept) -> bytes | None:
+        try:
+            return (await self._journal.content(call_id, kept.digest))[1]
+        except SessionError:
+            return None  # It was pruned since. The words of the result are still there.
 
 
 def may_be_blind(problem: ApiError) -> bool:
@@ -132,42 +156,9 @@ def may_be_blind(problem: ApiError) -> bool:
     return problem.code == "upstream_refused"
 
 
-async def _message(journal: Journal, outcomes: Iterable[Outcome]) -> Message | None:
-    """The images that these calls returned, or as many of them as can be sent; None when there are none."""
-    names: list[str] = []
-    left_out: list[str] = []
-    parts: list[dict[str, Any]] = []
-    room = MAX_SENT_BYTES
-    for outcome in outcomes:
-        for kept in outcome.content:
-            if kept.kind != "image":
-                continue
-            words = f"{kept.name} of {outcome.tool}"
-            if kept.size > room or (data := await _bytes(journal, outcome.call_id, kept)) is None:
-                left_out.append(words)
-                continue
-            room -= kept.size
-            names.append(words)
-            url = f"data:{kept.media_type};base64,{b64encode(data).decode()}"
-            parts.append({"type": "image_url", "image_url": {"url": url}})
-    if not names:
-        return None
-    said = f"The images that these results speak of: {', '.join(names)}."
-    if left_out:
-        said += f" Too large to be given to you: {', '.join(left_out)}."
-    return {"role": "user", "content": [{"type": "text", "text": from_program(said)}, *parts]}
-
-
 def is_picture_message(message: Message) -> bool:
     """Whether a message is one of those."""
     return isinstance(message["content"], list)
-
-
-async def _bytes(journal: Journal, call_id: str, kept: Kept) -> bytes | None:
-    try:
-        return (await journal.content(call_id, kept.digest))[1]
-    except SessionError:
-        return None  # It was pruned since. The words of the result are still there.
 
 
 async def stopped_script(journal: Journal, run_id: str) -> str | None:

@@ -30,6 +30,12 @@ class Request(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] = {}
     problem: str | None = None
 
+    @classmethod
+    def read(cls, id: str, name: str, arguments: str) -> Request:
+        """A native call."""
+        found = parse_arguments(arguments)
+        return cls(id, name, problem=found.reason) if isinstance(found, NotARequest) else cls(id, name, found)
+
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What the model said in one turn."""
@@ -131,15 +137,8 @@ def remembered(conversation: dict[str, Any], protocol: Protocol) -> Reply | None
     malformed_because: str | None = None
     if last.get("tool_calls"):
         waiting = {entry["id"] for entry in pending}
-        for call in last["tool_calls"]:
-            arguments = parse_arguments(call["function"]["arguments"])
-            name = call["function"]["name"]
-            if call["id"] not in waiting:
-                continue
-            if isinstance(arguments, NotARequest):
-                requests.append(Request(call["id"], name, problem=arguments.reason))
-            else:
-                requests.append(Request(call["id"], name, arguments))
+        calls = ((call["id"], call["function"]) for call in last["tool_calls"] if call["id"] in waiting)
+        requests = [Request.read(id, function["name"], function["arguments"]) for id, function in calls]
     else:
         found = parse_tool_request(text)
         if isinstance(found, ToolRequest):
