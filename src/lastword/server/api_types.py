@@ -3,7 +3,7 @@
 A request is checked against these types and then passed on as it came: what OpenAI's dialect adds tomorrow, and what
 one model's server knows and another does not, is not ours to drop. An error has the shape that OpenAI's clients read.
 
-What does not live here: the types of the newer form (responses_types.py), and deciding to refuse.
+What does not live here: the types of the newer form (responses_form.py), and deciding to refuse.
 """
 
 from __future__ import annotations
