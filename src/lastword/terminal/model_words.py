@@ -114,7 +114,7 @@ class ModelWords:
             if is_line_start and not self._fence and not line.strip() and line_end >= 0:
                 self._write_to(line_end + 1)
                 continue
-            if not self._fence and not (is_line_start and begins_block(line)):
+            if not self._fence and not (is_line_start and _BLOCK.match(line)):
                 # The words before the first bar are written by now: nobody knew that they begin a table.
                 begun = text.rfind("\n", 0, start) + 1
                 is_table = begins_table(text, begun, is_whole=is_whole)
@@ -147,7 +147,8 @@ class ModelWords:
     def _draw_line(self, text: str, line_end: int, *, is_whole: bool) -> bool:
         """Write a line of a paragraph, or what is complete of it; whether all of it is written."""
         end = line_end if line_end >= 0 else len(text)
-        plain_to = self._written + styled_from(text[self._written : end])
+        begun = _INLINE.search(text[self._written : end])
+        plain_to = end if begun is None else self._written + begun.start()
         if plain_to == end and (line_end >= 0 or is_whole):
             self._write_to(end + (line_end >= 0))
             return True
@@ -281,11 +282,6 @@ def _complete(text: str) -> int:
     return len(text) if len(text) - len(kept) > MAX_HELD else len(kept)
 
 
-def begins_block(line: str) -> bool:
-    """Whether a line is the beginning of something that has to be seen whole to be drawn."""
-    return _BLOCK.match(line) is not None
-
-
 def begins_table(text: str, start: int, *, is_whole: bool) -> bool | None:
     """Whether the line that begins here is the first of a table; None when more has to come to know."""
     end = text.find("\n", start)
@@ -299,12 +295,6 @@ def begins_table(text: str, start: int, *, is_whole: bool) -> bool | None:
     if rule_end < 0 and not is_whole:
         return False if rule.strip(" |:-") else None
     return _RULE.fullmatch(rule) is not None
-
-
-def styled_from(text: str) -> int:
-    """Where in a paragraph something begins that may have a style, or a link; its length when nothing does."""
-    found = _INLINE.search(text)
-    return found.start() if found else len(text)
 
 
 def drawn(text: str, width: int, *, color: bool) -> list[str]:

@@ -122,7 +122,9 @@ class PageGate:
         records = await self._store.current(PageRecord.WINDOW, stream=PageRecord.STREAM)
         await self._store.prove(records)  # Whoever wrote one into the file would come in with a cookie of their own.
         for record in records:
-            self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
+            # Those of earlier versions do not say what they are: they are pages.
+            surface: views.Surface = "terminal" if b'"terminal"' in (record.data or b"") else "page"
+            self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, surface)
 
     def make_key(self) -> str:
         """A key that opens the page once."""
@@ -242,11 +244,6 @@ def check_surface(named: str) -> views.Surface:
     if named == "terminal":
         return "terminal"
     raise Refusal(400, "no_such_window", "a window is a page or a terminal", param="as")
-
-
-def _surface(facts: bytes | None) -> views.Surface:
-    """The kind of window that a record tells of. Those of earlier versions say nothing: they are pages."""
-    return "terminal" if facts is not None and b'"terminal"' in facts else "page"
 
 
 def _token(cookie: str) -> str:
