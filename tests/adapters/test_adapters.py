@@ -73,36 +73,37 @@ async def test_a_call_that_is_allowed_runs_and_its_words_are_the_result(framewor
     assert life.finished is not None
 
 
+# What is answered to the card, what the model asked for, what is done, and what it reads then.
+ENDS: dict[str, tuple[Any, Wanted, list[Any], list[str]]] = {
+    "denied": (
+        lambda card: card.deny("that is too much"), PAY, [],
+        ["pay was not run: the person denied it.", "that is too much"],
+    ),
+    "edited": (
+        [lambda card: card.edit(amount=3), ALLOWED], PAY, [("Ada", 3)],
+        ["The person changed the arguments of pay", '{"paid":3}'],
+    ),
+    "nobody to ask": (None, PAY, [], ["there is nobody to ask"]),
+    "arguments that do not fit": ([], Wanted("pay", {"to": 3, "sum": 5}, "call-1"), [], ["amount", "sum"]),
+}  # fmt: skip
+
+
 @requirement("TOOL-70")
-async def test_a_denial_is_a_result_with_its_reason_and_the_run_goes_on(framework, registry, effects):
-    """The model reads why, and the run comes to its end. Nothing ran."""
-    approver = FixedApprover(lambda request: request.deny("that is too much"))
+@pytest.mark.parametrize("end", ENDS)
+async def test_a_call_that_does_not_run_as_it_was_asked_for_is_told_and_the_run_goes_on(
+    framework, registry, effects, end
+):
+    """The model reads why, or what was done instead of it, and the run comes to its end."""
+    answer, wanted, done, words = ENDS[end]
+    approver = None if answer is None else FixedApprover(answer)
     async with Session(registry, approver=approver) as session:
-        [result] = await framework.run(session, PAY)
-    assert effects == []
-    assert "pay was not run: the person denied it." in result.words
-    assert "that is too much" in result.words
-    assert result.status in ("denied", "failed", "text")
-
-
-@requirement("TOOL-70")
-async def test_edited_arguments_run_and_the_model_is_told_of_them(framework, registry, effects):
-    """Otherwise it would go on with what it asked for."""
-    approver = FixedApprover([lambda request: request.edit(amount=3), ALLOWED])
-    async with Session(registry, approver=approver) as session:
-        [result] = await framework.run(session, PAY)
-    assert effects == [("Ada", 3)]
-    assert "The person changed the arguments of pay" in result.words
-    assert '{"paid":3}' in result.words
-
-
-@requirement("TOOL-70")
-async def test_with_nobody_to_ask_nothing_runs_and_the_run_goes_on(framework, registry, effects):
-    """No approver is no consent, in whichever framework."""
-    async with Session(registry) as session:
-        [result] = await framework.run(session, PAY)
-    assert effects == []
-    assert "there is nobody to ask" in result.words
+        [result] = await framework.run(session, wanted)
+    assert effects == done
+    assert [part for part in words if part not in result.words] == []
+    if end == "denied":
+        assert result.status in ("denied", "failed", "text")
+    if approver is not None:
+        assert bool(approver.requests) == (wanted == PAY)
 
 
 @requirement("TOOL-70")
@@ -178,17 +179,6 @@ async def test_several_calls_of_one_message_are_asked_about_one_by_one(framework
     assert ["denied" in result.words for result in results] == [False, True]
 
 
-@requirement("TOOL-70")
-async def test_arguments_that_do_not_fit_are_told_and_the_run_goes_on(framework, registry, effects):
-    """Every problem at once, in words to repair from; nobody is asked about them."""
-    approver = FixedApprover()
-    async with Session(registry, approver=approver) as session:
-        [result] = await framework.run(session, Wanted("pay", {"to": 3, "sum": 5}, "call-1"))
-    assert "amount" in result.words
-    assert "sum" in result.words
-    assert (effects, approver.requests) == ([], [])
-
-
 async def test_a_tool_that_asks_nobody_is_told_again_as_well(framework, registry, effects):
     """Whatever the journal has under this id is what happened."""
     async with Session(registry) as session:
@@ -209,21 +199,14 @@ async def test_an_id_that_is_used_for_something_else_is_refused_in_words(framewo
     assert "this id was given to another call" in result.words
 
 
-async def test_two_sessions_may_get_the_same_ids_from_their_models(framework, registry, effects, tmp_path):
-    """Some models number the calls of every conversation from nought, and all conversations share one journal."""
+@pytest.mark.parametrize(
+    "ids", [(("one", "call-1"), ("two", "call-1")), (("desk", "two:call-1"), ("desk:two", "call-1"))]
+)
+async def test_no_id_of_one_session_is_that_of_another(framework, registry, effects, tmp_path, ids):
+    """Some models number the calls of every conversation from nought, and a model could take the id that a session with
+    a longer name will need. All conversations share one journal."""
     journal = open_session(tmp_path, allow).journal
-    for session_id in ("one", "two"):
-        async with Session(registry, id=session_id, approver=FixedApprover(), journal=journal) as session:
-            [result] = await framework.run(session, PAY)
-            assert result.words == '{"paid":5}'
-    assert effects == [("Ada", 5)] * 2
-    await journal.close()
-
-
-async def test_no_id_of_one_session_is_that_of_another(framework, registry, effects, tmp_path):
-    """A model chooses its ids, and could otherwise take the one that a session with a longer name will need."""
-    journal = open_session(tmp_path, allow).journal
-    for session_id, given in (("desk", "two:call-1"), ("desk:two", "call-1")):
+    for session_id, given in ids:
         async with Session(registry, id=session_id, approver=FixedApprover(), journal=journal) as session:
             [result] = await framework.run(session, PAY._replace(id=given))
             assert result.words == '{"paid":5}'
@@ -231,18 +214,17 @@ async def test_no_id_of_one_session_is_that_of_another(framework, registry, effe
     await journal.close()
 
 
-@pytest.mark.parametrize("strange", ["a/b?c#d", "x" * 5000, "\ud800", "line\nbreak", "\u202eevil"])
-async def test_a_strange_id_is_harmless(framework, name, registry, effects, strange):
+async def test_a_strange_id_is_harmless(framework, name, registry, effects):
     """Models choose them, and they are written on screens, into commands and into the journal."""
-    if name == "openai_agents" and strange == "\ud800":
-        strange = "?"  # Their own records refuse a lone surrogate before any tool is asked.
+    ids = ["a/b?c#d", "x" * 5000, "\ud800", "line\nbreak", "\u202eevil"]
+    if name == "openai_agents":
+        ids.remove("\ud800")  # Their own records refuse a lone surrogate before any tool is asked.
     async with Session(registry, id="desk", approver=(approver := FixedApprover())) as session:
-        for _ in range(2):
+        for strange in [*ids, *ids]:
             [result] = await framework.run(session, PAY._replace(id=strange))
             assert result.words == '{"paid":5}'
-    assert effects == [("Ada", 5)]
-    assert approver.requests[0].call_id.isascii()
-    assert len(approver.requests[0].call_id) < 100
+    assert effects == [("Ada", 5)] * len(ids)
+    assert all(card.call_id.isascii() and len(card.call_id) < 100 for card in approver.requests)
 
 
 async def test_a_closed_session_is_the_hosts_mistake_and_ends_the_run(framework, registry):

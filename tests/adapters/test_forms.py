@@ -165,22 +165,11 @@ async def test_arguments_that_are_no_object_are_told_to_an_openai_agent(registry
 @requirement("TOOL-70")
 async def test_an_argument_may_have_a_name_that_langchain_uses_itself(registry):
     """What the model wrote is what is shown and run, and nothing of the framework's takes its place."""
-    names = [
-        "config",
-        "run_manager",
-        "callbacks",
-        "runtime",
-        "state",
-        "store",
-        "self",
-        "tool_call_id",
-        "args",
-        "kwargs",
-    ]
-    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names}
+    odd = ["config", "run_manager", "callbacks", "runtime", "state", "store", "self", "tool_call_id", "args", "kwargs"]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in odd}, "required": odd}
     registry.register("odd", schema, lambda args, context: args, require_approval=True)
     approver = FixedApprover()
-    written = {name: f"the model's {name}" for name in names}
+    written = {name: f"the model's {name}" for name in odd}
     async with Session(registry, approver=approver) as session:
         [result] = await WithLangChain().run(session, Wanted("odd", written, "call-1"))
     assert approver.requests[0].arguments == written
@@ -287,34 +276,26 @@ SHOWN = [shown_by_pydantic_ai, shown_by_openai_agents, shown_by_langchain]
 
 @requirement("TOOL-64", "TOOL-70")
 @pytest.mark.parametrize("shown_by", SHOWN)
-async def test_a_picture_that_a_tool_returned_is_seen_by_the_model(drawing, shown_by):
-    """In the framework's own form, behind the same words as always; the file stays with the person."""
+@pytest.mark.parametrize(
+    ("tool", "images", "words", "pictures"),
+    [
+        # Behind the same words as always; the file stays with the person.
+        ("plot", True, '{"sum":7}\n[image plot.png', [URL]),
+        # A model that is sent a page in a picture's clothes fails, and one of megabytes costs more than it tells.
+        ("lie", True, "", []),
+        ("huge", True, "huge.png", [URL]),
+        # Some models refuse a whole request for one picture, and some hosts want none to leave the house.
+        ("plot", False, "plot.png", []),
+    ],
+)
+async def test_a_picture_that_a_tool_returned_is_seen_by_a_model_that_can(
+    drawing, shown_by, tool, images, words, pictures
+):
+    """In the framework's own form, if it is one and not too large, and wanted."""
     async with Session(drawing) as session:
-        words, pictures = await shown_by(session, "plot")
-    assert words.startswith('{"sum":7}\n[image plot.png')
-    assert pictures == [URL]
-
-
-@requirement("TOOL-64", "TOOL-70")
-@pytest.mark.parametrize("shown_by", SHOWN)
-async def test_what_is_no_picture_or_too_large_is_words(drawing, shown_by):
-    """A model that is sent a page in a picture's clothes fails, and one of megabytes costs more than it tells."""
-    async with Session(drawing) as session:
-        assert (await shown_by(session, "lie"))[1] == []
-    async with Session(drawing) as session:
-        words, pictures = await shown_by(session, "huge")
-    assert pictures == [URL]
-    assert "huge.png" in words
-
-
-@requirement("TOOL-64", "TOOL-70")
-@pytest.mark.parametrize("shown_by", SHOWN)
-async def test_a_model_without_eyes_can_be_spared(drawing, shown_by):
-    """Some refuse a whole request for one picture, and some hosts want none to leave the house."""
-    async with Session(drawing) as session:
-        words, pictures = await shown_by(session, "plot", images=False)
-    assert "plot.png" in words
-    assert pictures == []
+        said, shown = await shown_by(session, tool, images=images)
+    assert shown == pictures
+    assert words in said
 
 
 @requirement("TOOL-70")
