@@ -44,7 +44,6 @@ from lastword.commands.invocation import (
     with_own_journal,
 )
 from lastword.commands.local_session import SessionOptions, rules_here, session_of, together
-from lastword.consent import ApprovalRequest
 from lastword.errors import NotJSON
 from lastword.journal import Journal, timeline
 from lastword.session import Session
@@ -152,7 +151,7 @@ def resume(run_id: str, options: SessionOptions) -> int:
     approver = None if options.wait else terminal_approver(plain=options.plain)
     registry = options.tools(asking=approver is not None)
 
-    async def go_on() -> Run | ApprovalRequest:
+    async def go_on() -> Run | str:
         async with options.session(registry, approver or wait_for_answer, of=run_id) as session:
             if approver is None and not options.wait:
                 return await _until_asked(session, session.resume(run_id))
@@ -161,23 +160,23 @@ def resume(run_id: str, options: SessionOptions) -> int:
             return await attend(session, session.resume(run_id), approver=approver, plain=options.plain)
 
     found = asyncio.run(go_on())
-    if isinstance(found, ApprovalRequest):
+    if isinstance(found, str):
         complain(
             f"{run_id}: it waits for an answer, and there is nobody here to ask\n"
-            f"hint: lastword answer {found.call_id} shows the question; then lastword resume {run_id} goes on"
+            f"hint: lastword answer {found} shows the question; then lastword resume {run_id} goes on"
         )
         return NOT_ALLOWED
     return _finish(found, as_json=options.as_json, show_output=True)
 
 
-async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run | ApprovalRequest:
-    """Go on until somebody is needed who is not here. The question stays in the journal, and so does the run."""
-    asked: list[ApprovalRequest] = []
+async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run | str:
+    """Go on until somebody is needed who is not here: the id of their question, which stays in the journal."""
+    asked: list[str] = []
     going = asyncio.ensure_future(work)
 
     def hear(event: Event) -> None:
         if isinstance(event, Asked):
-            asked.append(event.request)
+            asked.append(event.request.call_id)
             going.cancel()
 
     stop = session.listen(hear)

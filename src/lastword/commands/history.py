@@ -19,6 +19,7 @@ from lastword.commands.invocation import (
     FAILED,
     json_option,
     print_json,
+    print_list,
     say,
     store_option,
     with_journal,
@@ -96,18 +97,12 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
     async def read(journal: Journal) -> list[dict[str, Any]]:
         return await _read_calls(journal, session_id, last)
 
-    found = with_journal(store, read)
-    if as_json:
-        print_json(found)
-        return DONE
-    for facts in found:
+    def tell(facts: dict[str, Any]) -> None:
         say(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {facts['tool']}")
         click.echo(f"    {summary_of(unhidden(facts['arguments'])) or 'no arguments'}")
-    if found:
-        click.echo("lastword show ID tells the life of one; lastword calls --session ID lists those of a session.")
-    else:
-        click.echo("Nothing was called yet.")
-    return DONE
+
+    after = "lastword show ID tells the life of one; lastword calls --session ID lists those of a session."
+    return print_list(with_journal(store, read), as_json, tell, after=after, none="Nothing was called yet.")
 
 
 @click.command()
@@ -120,20 +115,12 @@ def sessions(last: int, store: str | None, as_json: bool) -> int:
     async def read(journal: Journal) -> list[dict[str, Any]]:
         return await _read_sessions(journal, last)
 
-    found = with_journal(store, read)
-    if as_json:
-        print_json(found)
-        return DONE
-    for facts in found:
+    def tell(facts: dict[str, Any]) -> None:
         count = f"{facts['calls']} call{'' if facts['calls'] == 1 else 's'}"
         say(f"{facts['session_id']}  {facts['began']} to {facts['ended']}  {count}")
-    if found:
-        click.echo(
-            "lastword calls --session ID lists its calls; lastword chat --session ID comes back to a conversation."
-        )
-    else:
-        click.echo("No session has called anything yet.")
-    return DONE
+
+    after = "lastword calls --session ID lists its calls; lastword chat --session ID comes back to a conversation."
+    return print_list(with_journal(store, read), as_json, tell, after=after, none="No session has called anything yet.")
 
 
 @click.command()

@@ -210,6 +210,18 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def print_list(found: Sequence[Any], as_json: bool, show: Callable[[Any], None], *, after: str = "", none: str) -> int:
+    """What a command found, as JSON or one by one, and what to do with it; or that there is nothing."""
+    if as_json:
+        print_json(found)
+        return DONE
+    for each in found:
+        show(each)
+    if words := after if found else none:
+        click.echo(words)
+    return DONE
+
+
 def say(words: str, *, err: bool = False, fits: bool = False) -> None:
     """Print it. What others wrote in it is marked: a terminal must not obey them. What `fits` breaks between words."""
     words = visible(words)

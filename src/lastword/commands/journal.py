@@ -18,6 +18,7 @@ from lastword.commands.invocation import (
     check_flag,
     json_option,
     print_json,
+    print_list,
     refuse_below,
     say,
     store_option,
@@ -243,15 +244,11 @@ async def _prune(journal: Journal, before: float) -> tuple[Pruned, EndedUnused]:
 @json_option
 def conversations(store: str | None, as_json: bool) -> int:
     """List the conversations that are kept, oldest first."""
-    found = with_journal(store, _list_conversations)
-    if as_json:
-        print_json(found)
-        return DONE
-    for facts in found:
+
+    def tell(facts: dict[str, str]) -> None:
         click.echo(f"{facts['began']}  {facts['id']}")
-    if not found:
-        click.echo("No conversation is kept.")
-    return DONE
+
+    return print_list(with_journal(store, _list_conversations), as_json, tell, none="No conversation is kept.")
 
 
 async def _list_conversations(journal: Journal) -> list[dict[str, str]]:
