@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -83,7 +84,8 @@ class WarmProgram:
     def close(self) -> None:
         """End it, if it still runs."""
         if self.returncode is None:
-            self.send_signal(signal.SIGKILL)
+            with suppress(ProcessLookupError):  # It has ended by itself, and nobody has asked yet.
+                self.send_signal(signal.SIGKILL)
             self.wait()
         self._folder.cleanup()
 

@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import queue
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -17,9 +16,7 @@ from typing import Any
 import lastword
 from lastword import Session, ToolRegistry
 from lastword.call import wait_for_answer
-from surfaces.windows import PATIENCE_SECONDS
-
-TESTS = Path(__file__).parents[1]
+from warm import PATIENCE_SECONDS, WarmProgram
 
 
 class Asker:
@@ -32,30 +29,28 @@ class Asker:
         script.write_text("from surfaces.askers import main\n\nmain()\n")
         plan = folder / f"{name}.json"
         plan.write_text(json.dumps(calls))
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), store, str(plan), str(self._done)],
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        near, far = os.pipe()
+        words = [str(script), store, str(plan), str(self._done)]
+        self._program = WarmProgram(words, folder, os.environ, loads=["surfaces.askers"], printed=far)
+        os.close(far)
+        self.pid = self._program.pid
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._hearing = threading.Thread(target=self._hear, daemon=True)
+        self._hearing = threading.Thread(target=self._hear, args=[near], daemon=True)
         self._hearing.start()
 
-    def _hear(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._said.put(line)
+    def _hear(self, near: int) -> None:
+        with os.fdopen(near) as printed:
+            for line in printed:
+                self._said.put(line)
 
     @property
     def label(self) -> str:
         """What the inbox calls it."""
-        return f"{self.name}.py, process {self.process.pid}"
+        return f"{self.name}.py, process {self.pid}"
 
     def until_asked(self) -> "Asker":
         """Wait until all of its cards wait."""
-        assert self._said.get(timeout=4 * PATIENCE_SECONDS) == "asked\n"
+        assert self._said.get(timeout=2 * PATIENCE_SECONDS) == "asked\n"
         return self
 
     def next_end(self) -> tuple[str, dict[str, Any], str]:
@@ -70,17 +65,12 @@ class Asker:
 
     def kill(self) -> None:
         """Let it die without a word."""
-        self.process.kill()
-        self.process.wait(PATIENCE_SECONDS)
+        self._program.close()
 
     def close(self) -> None:
         """End it, however it stands."""
-        if self.process.poll() is None:
-            self.kill()
+        self.kill()
         self._hearing.join(PATIENCE_SECONDS)
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 def tools_of_an_asker(done: Path) -> ToolRegistry:
@@ -151,14 +141,7 @@ async def until_pending(session: Session, count: int) -> None:
         stop()
 
 
-def _end_with_the_test() -> None:
-    """Nobody is left behind when the test that started us is gone."""
-    sys.stdin.read()
-    os._exit(0)
-
-
 def main() -> None:
     """What the process does."""
     store, plan, done = sys.argv[1:]
-    threading.Thread(target=_end_with_the_test, daemon=True).start()
     asyncio.run(_ask(store, json.loads(Path(plan).read_text()), Path(done)))

@@ -374,7 +374,7 @@ def test_the_number_of_a_process_is_never_cut(street, windows, size):
     page = windows(street.house.key(), **SIZES[size])
     to_inbox(page, 1)
     number = page.locator(f"{ROW} .number")
-    expect(number).to_have_text(f"process {asker.process.pid}")
+    expect(number).to_have_text(f"process {asker.pid}")
     assert number.evaluate(
         """number => {
             const [inner, outer] = [number, number.closest(".row")].map((each) => each.getBoundingClientRect());
