@@ -301,8 +301,8 @@ MUTANTS = [
     Mutant(
         "guard: the store below the journal",
         "store/contract.py",
-        "            refuse_if_watched(WRITE)\n            for entry in entries:",
-        "            for entry in entries:",
+        "                refuse_if_watched(WRITE)\n            for entry in entries:",
+        "                pass\n            for entry in entries:",
         "tests/attack/test_guard_routes.py -k store",
     ),
     Mutant(

@@ -530,6 +530,7 @@ WRITING: dict[str, Callable[[Store], Any]] = {
     "forget": lambda store: store.forget([1]),
     "accept": lambda store: store.accept(Head(0, GENESIS)),
     "hold": lambda store: store.hold("mine"),
+    "grant": lambda store: store.grant("somebody", forgetting=True),
     "close": lambda store: store.close(),
 }
 
