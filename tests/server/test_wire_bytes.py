@@ -6,6 +6,7 @@ Clients are state machines over these bytes: an event more, a key that moved or 
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,8 @@ NEW = re.compile(
 )
 
 
-def _named(new: str, known: dict[str, str]) -> str:
-    return known.setdefault(new, f"NEW-{len(known)}")
+def _named(known: dict[str, str], new: re.Match[str]) -> str:
+    return known.setdefault(new[0], f"NEW-{len(known)}")
 
 
 def spoken(form: str, fields: dict[str, Any], *, stream: bool) -> tuple[str, dict[str, Any]]:
@@ -78,7 +79,7 @@ def test_every_byte_of_an_answer_is_what_it_was(house, form):
             path, body = spoken(form, fields | named, stream=how == "stream")
             answer = server.send("POST", path, body)
             known: dict[str, str] = {}
-            said = NEW.sub(lambda new, known=known: _named(new[0], known), answer.body.decode().rstrip())
+            said = NEW.sub(partial(_named, known), answer.body.decode().rstrip())
             written.append(f"=== {name}, {how}: {answer.status} {answer.headers['content-type']}\n{said}\n")
     file = GOLDEN / f"{form}.txt"
     if os.environ.get("LASTWORD_WRITE_GOLDEN"):
