@@ -8,7 +8,7 @@ No text, however deep, can reach the host's stack: nesting is counted, and stops
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, final
 
 import msgspec
 
@@ -108,6 +108,7 @@ class Joined(msgspec.Struct, gc=False):
         return Chain(first.at, (first, *more[::3], operand), operators, ats)
 
 
+@final
 class Bracket(msgspec.Struct, gc=False):
     """A bracket that is open, with what is inside it so far."""
 
@@ -198,7 +199,7 @@ class ExpressionParser:
             elif first in _OPENING and token not in _VALUES:
                 opened = self.open(at, around, waiting, wanted if at == start else "")
                 i = self.i
-                if isinstance(opened, Bracket):
+                if type(opened) is Bracket:
                     around, waiting, keys = opened, None, opened.keys
                     continue
                 operand = opened
@@ -219,7 +220,7 @@ class ExpressionParser:
                 if level == ACCESS_LEVEL or way is not None:
                     into = self.go_into(i, operand, way, around, waiting)
                     i, way = self.i, None
-                    if isinstance(into, Bracket):
+                    if type(into) is Bracket:
                         around, waiting = into, None
                         break
                     operand = into
