@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hook.agent_house import AgentHouse
 from hook.gates import Gate, Queue, opened
 from hook.installed_agents import INSTALLED
 
@@ -29,3 +30,8 @@ async def nobody(tmp_path: Path) -> AsyncIterator[Queue]:
     """The same memory, and nobody before it."""
     async with opened(tmp_path, attended=False) as found:
         yield found
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AgentHouse:
+    return AgentHouse(tmp_path, monkeypatch)

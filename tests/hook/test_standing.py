@@ -23,11 +23,6 @@ from requirements import requirement
 NO_KEY = "This tool must be asked about each time"
 
 
-@pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AgentHouse:
-    return AgentHouse(tmp_path, monkeypatch)
-
-
 def status_rule(folder: Path, tool: str = "claude:Bash") -> str:
     return f"""
 [[rule]]

@@ -27,11 +27,6 @@ from requirements import requirement
 from surfaces.screens import clean_environment
 
 
-@pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AgentHouse:
-    return AgentHouse(tmp_path, monkeypatch)
-
-
 async def heard(house: AgentHouse, said: HookInput) -> Allowed | Refused:
     """What the agent is told where nobody has to be asked."""
     with attending(house.journal.store):

@@ -91,6 +91,16 @@ def client(counter: Counter, mode: str = "legacy", **facts: Any) -> Client:
     return Client(counter.server.protocol, mode=mode, client_info=info, cache=None, **facts)
 
 
+@asynccontextmanager
+async def dialogue(folder: Path, mode: str, ask: Any, **facts: Any):
+    """A server, and a client of this era that can show a dialogue, which counts unless it is said otherwise."""
+    async with (
+        serving(folder, **{"approve_by_client": True} | facts) as counter,
+        client(counter, mode, elicitation_callback=ask) as desk,
+    ):
+        yield counter, desk
+
+
 def words(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 

@@ -1,5 +1,6 @@
 """`lastword mcp serve --http` as a program of its own, and the tokens that its clients need."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hook.gates import opened
 from surfaces.screens import clean_environment, piped
 from warm import warm_command
 
@@ -33,3 +35,12 @@ def token(home: Path, scope: str = "tools") -> str:
     assert made.returncode == 0, made.stderr
     found: str = json.loads(made.stdout)["token"]
     return found
+
+
+async def answered(home: Path, how: str = "--allow") -> str:
+    """Somebody answers what waits, from another terminal."""
+    async with opened(home) as queue:
+        card = await queue.card()
+        done = await asyncio.to_thread(piped, "answer", card.call_id, how, "--digest", card.digest, cwd=home)
+        assert done.returncode == 0, done.stderr
+        return card.call_id

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from bearer import with_token
 from real_servers import CHECKS, NODE
-from served import served, token
+from served import answered, served, token
 
 from requirements import requirement
-from surfaces.screens import clean_environment, lastword_command, piped
+from surfaces.screens import clean_environment, lastword_command
 
 pytestmark = pytest.mark.long
 
@@ -211,18 +211,6 @@ def inspector(home: Path, request: pytest.FixtureRequest) -> Inspector:
     (folder / "assistant_tool.py").write_text(PAYS)
     facts = request.node.callspec.params
     return Inspector(home, facts["way"], facts["era"], request)
-
-
-async def answered(home: Path, how: str) -> None:
-    """Somebody answers what waits, from another terminal."""
-    async with asyncio.timeout(120):
-        while True:
-            waiting = json.loads((await asyncio.to_thread(piped, "approvals", "--json", cwd=home)).stdout or "[]")
-            if waiting:
-                seen = ["--digest", waiting[0]["digest"]]
-                done = await asyncio.to_thread(piped, "answer", waiting[0]["call_id"], how, *seen, cwd=home)
-                assert done.returncode == 0, done.stderr
-                return
 
 
 @requirement("MCP-26", "MCP-20")

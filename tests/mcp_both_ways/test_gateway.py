@@ -28,14 +28,6 @@ VSCODE = """{
 CURSOR = '{"mcpServers":{"a b":{"command":"x","cwd":"sub"},"a-b":{"command":"y"}}}'
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / ".data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
-
-
 def agreed(command: str, file: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Look at the change, and agree to exactly that. What was said meanwhile."""
     assert run(["mcp", command, file]) == 3

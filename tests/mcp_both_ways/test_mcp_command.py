@@ -25,14 +25,6 @@ from surfaces.screens import Program, clean_environment, lastword_command
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / ".data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
-
-
 def digest_in(words: str, option: str) -> str:
     found = re.search(rf"{option} ([0-9a-f]{{64}})", words)
     assert found, words

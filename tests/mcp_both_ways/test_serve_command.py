@@ -15,9 +15,8 @@ import pytest
 from counter import meta, words
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from served import served, token
+from served import answered, served, token
 
-from hook.gates import opened
 from lastword.tools.guard import MARKER
 from lastword.tools.guard.ancestry import _agent_name, _began
 from mcp_neighbour import MONEY, Neighbour, defined
@@ -80,16 +79,6 @@ def over_stdio(home: Path, *options: str, **facts) -> Client:
     env = clean_environment(home)
     where = StdioServerParameters(command=command[0], args=command[1:], env=env, cwd=home)
     return Client(where, cache=None, client_info=types.Implementation(name="editor", version="7"), **facts)
-
-
-async def answered(home: Path, how: str = "--allow") -> str:
-    """Somebody answers what waits, from another terminal."""
-    async with opened(home) as queue:
-        card = await queue.card()
-        said = ("answer", card.call_id, how, "--digest", card.digest)
-        done = await asyncio.to_thread(piped, *said, cwd=home)
-        assert done.returncode == 0, done.stderr
-        return card.call_id
 
 
 def about(**capabilities: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from counter import client, meta, serving, words
+from counter import client, dialogue, meta, serving, words
 from mcp import MCPError
 
 import lastword
@@ -242,27 +242,10 @@ async def test_a_card_outlives_the_server_and_its_answer_is_found_by_the_next(tm
 
 @requirement("MCP-22")
 @ERAS
-async def test_a_dialogue_of_the_client_is_off_by_default(tmp_path, mode):
-    """A client can answer by itself; nobody would have seen anything."""
-    seen: list[str] = []
-    async with (
-        serving(tmp_path, patience_seconds=0.05) as counter,
-        client(counter, mode, elicitation_callback=accepting(seen)) as desk,
-    ):
-        for tool, arguments in (("jot", {"text": "x"}), ("pay", {"amount": 1})):
-            assert meta(await desk.call_tool(tool, arguments))["lastword/kind"] == "waiting"
-    assert (seen, counter.paid) == ([], [])
-
-
-@requirement("MCP-22")
-@ERAS
 async def test_a_dialogue_turns_the_presets_key_and_is_journaled_as_one(tmp_path, mode):
     """For a tool that permits auto-approval and can be taken back; under the client's name, and not a person's."""
     seen: list[str] = []
-    async with (
-        serving(tmp_path, approve_by_client=True) as counter,
-        client(counter, mode, elicitation_callback=accepting(seen)) as desk,
-    ):
+    async with dialogue(tmp_path, mode, accepting(seen)) as (counter, desk):
         result = await desk.call_tool("jot", {"text": "hello"})
         assert not result.is_error
         assert '"text": "hello"' in seen[0]
@@ -275,15 +258,16 @@ async def test_a_dialogue_turns_the_presets_key_and_is_journaled_as_one(tmp_path
 
 @requirement("MCP-22")
 @ERAS
-@pytest.mark.parametrize(("tool", "arguments"), [("pay", {"amount": 1}), ("unsaid", {"text": "x"})])
-async def test_a_tool_that_cannot_be_taken_back_or_does_not_say_refuses_a_dialogue(tmp_path, mode, tool, arguments):
-    """Their card waits for a person, whatever the client would answer."""
+@pytest.mark.parametrize("counts", [False, True], ids=["off by default", "switched on"])
+async def test_a_dialogue_that_does_not_count_is_not_shown(tmp_path, mode, counts):
+    """Off by default: a client can answer by itself, and nobody would have seen anything. And for a tool that cannot be
+    taken back, or does not say: its card waits for a person, whatever the client would answer."""
     seen: list[str] = []
-    async with (
-        serving(tmp_path, approve_by_client=True, patience_seconds=0.05) as counter,
-        client(counter, mode, elicitation_callback=accepting(seen)) as desk,
-    ):
-        assert meta(await desk.call_tool(tool, arguments))["lastword/kind"] == "waiting"
+    calls: tuple[tuple[str, dict[str, Any]], ...] = (("pay", {"amount": 1}), ("unsaid", {"text": "x"}))
+    facts = {"approve_by_client": counts, "patience_seconds": 0.05}
+    async with dialogue(tmp_path, mode, accepting(seen), **facts) as (counter, desk):
+        for tool, arguments in calls if counts else (*calls, ("jot", {"text": "x"})):
+            assert meta(await desk.call_tool(tool, arguments))["lastword/kind"] == "waiting"
     assert (seen, counter.paid) == ([], [])
 
 
@@ -292,10 +276,7 @@ async def test_a_tool_that_cannot_be_taken_back_or_does_not_say_refuses_a_dialog
 @pytest.mark.parametrize("content", [{"allow": False}, {}, {"allow": "true"}, {"allow": 1}])
 async def test_only_a_plain_yes_of_a_dialogue_counts(tmp_path, mode, content):
     """Anything else is a no, which is remembered."""
-    async with (
-        serving(tmp_path, approve_by_client=True) as counter,
-        client(counter, mode, elicitation_callback=accepting([], content)) as desk,
-    ):
+    async with dialogue(tmp_path, mode, accepting([], content)) as (counter, desk):
         result = await desk.call_tool("jot", {"text": "hello"})
         assert meta(result)["lastword/kind"] == "denied"
         life = await counter.journal.life(meta(result)["lastword/call"])
@@ -310,18 +291,12 @@ YES: dict[str, Any] = {"approval": types.ElicitResult(action="accept", content={
 async def test_a_round_survives_a_restart_and_runs_once(tmp_path):
     """Between the question and its answer the process is another one. A second time the answer runs nothing."""
     ask = accepting([])
-    async with (
-        serving(tmp_path, approve_by_client=True) as counter,
-        client(counter, "auto", elicitation_callback=ask) as desk,
-    ):
+    async with dialogue(tmp_path, "auto", ask) as (counter, desk):
         first = await desk.session.call_tool("jot", {"text": "hello"}, allow_input_required=True)
         assert isinstance(first, types.InputRequiredResult)
         assert first.request_state is not None
         assert counter.paid == []
-    async with (
-        serving(tmp_path, approve_by_client=True) as counter,
-        client(counter, "auto", elicitation_callback=ask) as desk,
-    ):
+    async with dialogue(tmp_path, "auto", ask) as (counter, desk):
 
         async def answer(arguments, state):
             return await desk.session.call_tool(
@@ -352,10 +327,7 @@ NO: dict[str, Any] = {"approval": types.ElicitResult(action="decline")}
 @pytest.mark.parametrize("answers", [(YES, NO, YES), (NO, YES, NO)])
 async def test_the_first_answer_of_a_round_counts_and_the_others_are_told(tmp_path, answers, at_once):
     """A no that is followed by a yes stays a no, and nobody waits for a card that never comes."""
-    async with (
-        serving(tmp_path, approve_by_client=True) as counter,
-        client(counter, "auto", elicitation_callback=accepting([])) as desk,
-    ):
+    async with dialogue(tmp_path, "auto", accepting([])) as (counter, desk):
         first = await desk.session.call_tool("jot", {"text": "hello"}, allow_input_required=True)
         assert isinstance(first, types.InputRequiredResult)
 
@@ -413,12 +385,9 @@ async def test_a_script_is_checked_and_each_call_of_it_asks(tmp_path, mode):
 async def test_what_is_wrong_with_a_request_is_told_and_nothing_runs(tmp_path):
     """An unknown tool, and arguments that do not fit, in the words that any model gets."""
     async with serving(tmp_path) as counter, client(counter) as desk:
-        unknown = await desk.call_tool("pya", {})
-        assert unknown.is_error
-        assert "did you mean pay" in words(unknown)
-        wrong = await desk.call_tool("pay", {"amount": "x"})
-        assert wrong.is_error
-        assert "must be a number" in words(wrong)
+        for tool, arguments, said in (("pya", {}, "did you mean pay"), ("pay", {"amount": "x"}, "must be a number")):
+            told = await desk.call_tool(tool, arguments)
+            assert (told.is_error, said in words(told)) == (True, True), words(told)
     assert counter.paid == []
 
 
