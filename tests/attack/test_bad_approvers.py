@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,28 +47,11 @@ def nods_at_once(request: ApprovalRequest) -> Any:
     return True
 
 
-async def nodding(request: ApprovalRequest) -> Any:
-    return True
+def saying(answer: Callable[[], Any]) -> Any:
+    async def approver(request: ApprovalRequest) -> Any:
+        return answer()
 
-
-async def a_dict(request: ApprovalRequest) -> Any:
-    return {"primary_confirmed": True, "secondary_confirmed": False}
-
-
-async def both(request: ApprovalRequest) -> UserAction:
-    return UserAction(True, True)
-
-
-async def not_quite_true(request: ApprovalRequest) -> UserAction:
-    return UserAction(1, 0)  # type: ignore[arg-type]
-
-
-async def not_json(request: ApprovalRequest) -> UserAction:
-    return UserAction(True, False, arguments={"to": object()})
-
-
-async def not_a_reason(request: ApprovalRequest) -> UserAction:
-    return UserAction(False, True, reason=5)  # type: ignore[arg-type]
+    return approver
 
 
 class Nameless:
@@ -81,27 +65,24 @@ class Nameless:
         raise LookupError("nobody is signed in")
 
 
-BAD = [
-    raising,
-    raising_more,
-    Cancelled(),
-    nods_at_once,
-    nodding,
-    a_dict,
-    both,
-    not_quite_true,
-    not_json,
-    not_a_reason,
-    5,
-]
+BAD: dict[str, Any] = {
+    "raises": raising,
+    "raises more": raising_more,
+    "is cancelled": Cancelled(),
+    "nods at once": nods_at_once,
+    "nods": saying(lambda: True),
+    "a dict": saying(lambda: {"primary_confirmed": True, "secondary_confirmed": False}),
+    "both": saying(lambda: UserAction(True, True)),
+    "not quite true": saying(lambda: UserAction(1, 0)),  # type: ignore[arg-type]
+    "no JSON": saying(lambda: UserAction(True, False, arguments={"to": object()})),
+    "no reason": saying(lambda: UserAction(False, True, reason=5)),  # type: ignore[arg-type]
+    "a number": 5,
+    "nameless": Nameless(),
+}
 
 
 @requirement("TOOL-40", "TOOL-49")
-@pytest.mark.parametrize(
-    "approver",
-    [*BAD, Nameless()],
-    ids=lambda approver: getattr(approver, "__name__", type(approver).__name__),
-)
+@pytest.mark.parametrize("approver", BAD.values(), ids=BAD)
 async def test_an_approver_that_fails_is_nobody(registry: ToolRegistry, send, effects, caplog, approver):
     """What is wrong with it goes to the log; the model hears that nobody could be asked."""
     caplog.set_level(logging.CRITICAL, "lastword")

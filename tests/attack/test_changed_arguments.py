@@ -16,37 +16,23 @@ from sending import CALL
 
 
 @requirement("TOOL-31", "TOOL-45")
-async def test_the_caller_changes_its_dict_while_the_card_waits(registry: ToolRegistry, send, effects):
-    """The caller keeps the dict it sent. What runs was copied before anybody was asked."""
-    arguments: dict[str, Any] = dict(CALL)
+async def test_the_caller_changes_what_it_sent_while_the_card_waits(registry: ToolRegistry, effects):
+    """The caller keeps the dict, and all that is in it. What runs was copied, deeply, before anybody was asked."""
+    parameters = [{"name": "rows", "type": "array"}, {"name": "to", "type": "string"}]
+    schema = {"description": "Saves.", "parameters": parameters, "returns": "any"}
+    registry.register("save", schema, lambda args, context: effects.append(args), require_approval=True)
+    rows: list[Any] = [["a"], {"b": [1]}]
+    arguments = {"rows": rows, "to": "Ann"}
 
     def meanwhile(request: ApprovalRequest) -> UserAction:
         arguments["to"] = "Mallory"
-        return request.allow()
-
-    outcome = await Session(registry, approver=FixedApprover(meanwhile)).call("send", arguments)
-    assert outcome.kind == "succeeded"
-    assert effects == [CALL]
-
-
-@requirement("TOOL-31")
-async def test_the_caller_changes_a_nested_value_while_the_card_waits(registry: ToolRegistry, effects):
-    """A shallow copy would share the inner list."""
-    registry.register(
-        "save",
-        {"description": "Saves.", "parameters": [{"name": "rows", "type": "array"}], "returns": "any"},
-        lambda args, context: effects.append(args),
-        require_approval=True,
-    )
-    rows: list[Any] = [["a"], {"b": [1]}]
-
-    def meanwhile(request: ApprovalRequest) -> UserAction:
         rows[0].append("forged")
         rows[1]["b"].append(2)
         return request.allow()
 
-    await Session(registry, approver=FixedApprover(meanwhile)).call("save", {"rows": rows})
-    assert effects == [{"rows": [["a"], {"b": [1]}]}]
+    outcome = await Session(registry, approver=FixedApprover(meanwhile)).call("save", arguments)
+    assert outcome.kind == "succeeded"
+    assert effects == [{"rows": [["a"], {"b": [1]}], "to": "Ann"}]
 
 
 @requirement("TOOL-31", "TOOL-45", "TOOL-46")

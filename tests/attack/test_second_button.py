@@ -48,26 +48,22 @@ async def test_the_second_button_runs_the_tool_as_the_first_would(registry, publ
     assert kinds == ["asked", "answered", "burned", "started", "finished"]
 
 
-def _bare(card: ApprovalRequest) -> UserAction:
-    return UserAction(False, True)
-
-
-def _with_the_digest(card: ApprovalRequest) -> UserAction:
-    return UserAction(False, True, answers=card.digest)
-
-
-def _without_the_digest(card: ApprovalRequest) -> UserAction:
-    return UserAction(False, True, acts="secondary")
-
-
-def _of_another_card(card: ApprovalRequest) -> UserAction:
-    return UserAction(False, True, answers="0" * 64, acts="secondary")
+PRESSES: dict[str, dict[str, Any]] = {
+    "bare": {},
+    "with the digest": {"answers": "this"},
+    "without the digest": {"acts": "secondary"},
+    "of another card": {"answers": "0" * 64, "acts": "secondary"},
+}
 
 
 @requirement("TOOL-67")
-@pytest.mark.parametrize("answer", [_bare, _with_the_digest, _without_the_digest, _of_another_card])
-async def test_any_other_second_press_is_a_no(registry, publish, effects, heard, answer):
+@pytest.mark.parametrize("press", PRESSES.values(), ids=PRESSES)
+async def test_any_other_second_press_is_a_no(registry, publish, effects, heard, press):
     """A surface that knows nothing of such tools says (false, true) for Deny, and must not act by that."""
+
+    def answer(card: ApprovalRequest) -> UserAction:
+        return UserAction(False, True, **press | ({"answers": card.digest} if press.get("answers") == "this" else {}))
+
     outcome = await Session(registry, approver=FixedApprover(answer)).call("publish", {"text": "hi"})
     assert (outcome.kind, effects) == ("denied", [])
     assert heard == [(False, False)], "a no must not look to the tool like its second button"

@@ -43,19 +43,19 @@ def typed(text: str, pace: float, first: float = 1.0) -> list[tuple[float, bytes
     return [(pace if number else first, key.encode()) for number, key in enumerate(text)]
 
 
+WORDS = ["what is that", "allow", "aa", "add", "a\r", "\x1b]11;rgb:aaaa/aaaa/aaaa\x07"]
+# A slow typist is slower than a quarter of a second, and gives themselves away by the first other letter.
+SLOW = ["wa", "what a", "xaaaaa", "[a"]
+
+
 @requirement("TOOL-55")
-@pytest.mark.parametrize("pace", [0.005, 0.05, 0.12, 0.24])
-@pytest.mark.parametrize("text", ["what is that", "allow", "aa", "add", "a\r", "\x1b]11;rgb:aaaa/aaaa/aaaa\x07"])
+@pytest.mark.parametrize(
+    ("text", "pace"),
+    [(text, pace) for texts, paces in ((WORDS, (0.005, 0.05, 0.12, 0.24)), (SLOW, (0.26, 0.49))) for text in texts
+     for pace in paces],
+)  # fmt: skip
 def test_whoever_types_answers_nothing(text: str, pace: float) -> None:
     """A letter of a word is no answer, also where it is the first one that means something here."""
-    assert heard(typed(text, pace)) == []
-
-
-@requirement("TOOL-55")
-@pytest.mark.parametrize("pace", [0.26, 0.49])
-@pytest.mark.parametrize("text", ["wa", "what a", "xaaaaa", "[a"])
-def test_after_a_key_that_means_nothing_it_has_to_be_quiet(text: str, pace: float) -> None:
-    """A slow typist is slower than a quarter of a second, and gives themselves away by the first other letter."""
     assert heard(typed(text, pace)) == []
 
 

@@ -60,6 +60,20 @@ class Street:
         body = {"name": "shop", "digest": seen["digest"], "word": word, "opened": seen["must_open"]} | more
         return self.window.post("/page/server_trust", body)
 
+    def accept(self, **more: Any) -> Any:
+        """Look at it, trust it, and give what was seen."""
+        _, seen = self.look(**more)
+        status, answer = self.trust(seen)
+        assert status == 200, answer
+        return seen
+
+    def allowed(self, tool: str, **arguments: Any) -> Any:
+        """What becomes of a call that a person allows."""
+        call = self.house.call(tool, **arguments)
+        [card] = self.house.waiting()
+        self.house.loop.call_soon_threadsafe(self.house.session.answer, card.call_id, card.allow())
+        return call.result(PATIENCE_SECONDS)
+
     def tools(self) -> list[str]:
         found = self.window.get("/page/state")[1]["settings"]["tools"]
         return [tool["tool"] for tool in found if tool["tool"].startswith("shop__")]
@@ -96,10 +110,7 @@ def test_a_server_is_seen_started_seen_again_and_trusted_and_then_called(streets
     assert street.trust(seen)[0] == 200
     assert street.tools() == ["shop__pay"]
     assert street.entry()["state"] == "trusted"
-    call = street.house.call("shop__pay", amount=7)
-    [card] = street.house.waiting()
-    street.house.loop.call_soon_threadsafe(street.house.session.answer, card.call_id, card.allow())
-    assert call.result(PATIENCE_SECONDS).value == "paid 7"
+    assert street.allowed("shop__pay", amount=7).value == "paid 7"
     assert street.entry()["state"] == "running"
 
 
@@ -165,10 +176,7 @@ def test_what_is_pinned_is_what_was_shown_and_not_what_the_server_says_since(str
     assert street.trust(seen)[0] == 200
     pinned = street.shop.pins.of(street.shop.place, "shop")
     assert "Pays me." not in pinned.tools["pay"]
-    call = street.house.call("shop__pay", amount=7)
-    [card] = street.house.waiting()
-    street.house.loop.call_soon_threadsafe(street.house.session.answer, card.call_id, card.allow())
-    assert "not the one that you trusted" in call.result(PATIENCE_SECONDS).message
+    assert "not the one that you trusted" in street.allowed("shop__pay", amount=7).message
     assert street.shop.calls() == []
     assert street.entry()["tools"][0]["withheld"] == "its definition is not the one that you trusted"
 
@@ -196,8 +204,7 @@ def test_a_file_that_changed_since_it_was_shown_is_asked_about_again(streets, tm
 def test_a_changed_definition_is_shown_as_a_diff_and_trusted_again(streets):
     """What was trusted to be started needs no second word for that; what it says now needs the person's."""
     street = streets(PAY, defined("other"))
-    _, seen = street.look()
-    assert street.trust(seen)[0] == 200
+    street.accept()
     street.shop.define(PAY | {"description": "Pays.\u200b"}, defined("new"))
     asked = street.question()
     assert (asked["word"], asked["changed"]) == (None, [])
@@ -217,15 +224,8 @@ def test_a_changed_definition_is_shown_as_a_diff_and_trusted_again(streets):
     ]
     assert street.trust(seen)[0] == 200
     assert sorted(street.tools()) == ["shop__new", "shop__pay"]
-
-
-def test_a_server_that_is_as_it_was_trusted_asks_nothing(streets):
-    """There is nothing to say yes to."""
-    street = streets()
-    _, seen = street.look()
-    assert street.trust(seen)[0] == 200
     status, seen = street.look(word=None)
-    assert (status, seen["same"], seen["changes"]) == (200, True, [])
+    assert (status, seen["same"], seen["changes"]) == (200, True, []), "as it was trusted, it asks nothing"
 
 
 @requirement("MCP-5")
@@ -234,8 +234,7 @@ def test_hostile_words_of_a_server_and_a_client_are_marked_wherever_they_are_sho
     schema = {"type": "object", "properties": {HOSTILE: {"type": "string"}}}
     evil = defined(f"do {HOSTILE}", description=HOSTILE, inputSchema=schema)
     street = streets(evil)
-    _, seen = street.look()
-    assert street.trust(seen)[0] == 200
+    seen = street.accept()
     street.shop.define(defined(f"do {HOSTILE}", description=f"{HOSTILE}!", inputSchema=schema))
     _, again = street.look(word=None)
 
@@ -314,8 +313,7 @@ def test_an_address_is_named_with_its_headers_and_contacted_by_nobody(streets):
 def test_a_removed_server_is_gone_from_the_file_the_tools_and_the_trust(streets):
     """And the process that ran for it with them."""
     street = streets()
-    _, seen = street.look()
-    assert street.trust(seen)[0] == 200
+    street.accept()
     assert street.window.post("/page/server_remove", {"name": "shop"})[0] == 200
     assert street.window.get("/page/servers")[1]["servers"] == []
     assert street.tools() == []
@@ -329,8 +327,7 @@ def test_a_removed_server_is_gone_from_the_file_the_tools_and_the_trust(streets)
 def test_a_server_with_a_running_call_is_neither_replaced_nor_removed(streets):
     """A call that runs keeps its tool; ending its server would leave it in doubt."""
     street = streets(PAY, defined("hang"))
-    _, seen = street.look()
-    assert street.trust(seen)[0] == 200
+    street.accept()
     call = street.house.call("shop__hang")
     [card] = street.house.waiting()
     street.house.loop.call_soon_threadsafe(street.house.session.answer, card.call_id, card.allow())
@@ -385,8 +382,7 @@ def test_a_secret_of_a_server_is_on_no_page(streets, tmp_path):
     street.house.servers.secrets.keep("SHOP_KEY", "hush-hush-hush")
     body = {"name": "shop", "way": street.way, "given": "API_KEY=${SHOP_KEY}"}
     assert street.window.post("/page/server_add", body)[0] == 200
-    _, seen = street.look()
-    assert street.trust(seen)[0] == 200
+    seen = street.accept()
     told = json.dumps([seen, street.window.get("/page/servers"), street.window.get("/page/state")])
     assert "${SHOP_KEY}" in told
     assert "hush-hush-hush" not in told
