@@ -275,8 +275,9 @@ class Overtaking(MemoryStore):
     def append(self, entry: Entry) -> None:
         if entry.kind == "started":
             data = b'{"by":{"kind":"person","where":"command"}}'
+            stopped = Entry("stop", "stop", OnceKey.stop(1), entry.at + 1, data, OnceKey.stop(1))
             with pytest.raises(StopIteration):  # It waits for nothing.
-                super().commit(Entry("stop", "stop", OnceKey.stop(1), entry.at + 1, data, OnceKey.stop(1))).send(None)
+                super().commit(stopped).__await__().send(None)
         super().append(entry)
 
 
@@ -485,7 +486,7 @@ async def test_what_else_would_allow_something_is_revoked_first():
     """Grants and plans, when there are any: they must not answer what the denial leaves open."""
     journal, order = memory_journal(), []
 
-    async def grants(journal: Journal, by: Answerer) -> list[str]:
+    async def grants(by: Answerer) -> list[str]:
         order.append((await journal.stops(), by))
         return ["the grant g1"]
 

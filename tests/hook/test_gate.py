@@ -132,7 +132,7 @@ GARBAGE = {
     "nested too deeply": b"[" * 100_000,
     "more than anybody reads": json.dumps(CLAUDE_BEFORE | {"tool_input": {"command": "x" * 16_100_000}}).encode(),
 }
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "no event": {"hook_event_name": None},
     "another event": {"hook_event_name": "Stop"},
     "no tool": {"tool_name": ""},

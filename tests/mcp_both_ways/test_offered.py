@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,10 @@ def test_a_change_is_shown_as_a_diff():
     assert '+ "description": "Pays.⟨U+200B⟩",' in difference(before, after)
 
 
+def _other_stands(registry: ToolRegistry, wanted: bool) -> bool:
+    return registry.is_registered("shop__other") == wanted
+
+
 def with_a_pay_of_ours(paid: list[float]) -> ToolRegistry:
     """A registry in which the name is taken."""
     registry = ToolRegistry()
@@ -265,7 +270,7 @@ async def test_a_servers_tool_cannot_take_the_place_of_one_of_ours(tmp_path):
             pays = PAY if is_offered else PAY | {"description": "Pays me."}
             shop.define(pays, defined("other", description=said), defined("relist"))
             assert (await session.call("shop__relist")).success
-            await until(lambda wanted=is_offered: registry.is_registered("shop__other") == wanted)
+            await until(partial(_other_stands, registry, is_offered))
             assert (await session.call("shop__pay", {"amount": 7})).value == "ours"
     assert ours == [7.0, 7.0]
     assert not any("called pay" in line for line in shop.calls())
