@@ -20,14 +20,14 @@ from figures import Result, arguments
 
 import lastword
 from lastword.call import Limits, Printed, RunStarted
-from lastword.card import Face
+from lastword.card import Face, card_of
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.server import build_app
 from lastword.store import MemoryStore
 from lastword.talk import Api, InProcessWire, ResolvedPreset, Said
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.turn import Bounds
-from lastword.web import AssistantSetup, card_of
+from lastword.web import AssistantSetup
 from lastword.web.conversation import ConversationView
 
 TICK_SECONDS = 0.005

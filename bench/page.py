@@ -30,8 +30,9 @@ from lastword.web.shared_items import Feed, SharedItems
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from browsers import FLAGS
 from surfaces.test_inbox_api import Neighbour
-from surfaces.windows import FLAGS, Browserless, House, Up, told
+from surfaces.windows import Browserless, House, Up, told
 
 # The whole browser, as people have it, and not the shell of the tests.
 CHROMIUM = shutil.which("chromium")
