@@ -77,7 +77,8 @@ def say(page: Page, words: str) -> None:
 
 
 def test_what_a_model_writes_is_drawn(houses, windows):
-    """People read headings, lists, tables and code; raw signs are for programs."""
+    """People read headings, lists, tables and code; raw signs are for programs. A link says where it leads, in a window
+    of its own: its name is the model's choice, and the address is what a person has to know before following it."""
     page = windows(houses(WRITTEN).key())
     say(page, "go")
     prose = page.locator(".message.assistant .prose")
@@ -95,12 +96,6 @@ def test_what_a_model_writes_is_drawn(houses, windows):
     expect(prose.locator("figure .tok-keyword").first).to_have_text("def")
     expect(prose.locator("figure .tok-comment")).to_have_text("# say it")
     expect(prose.locator("p").last).to_have_text("The end.")
-
-
-def test_a_link_says_where_it_leads_and_leads_there_in_a_window_of_its_own(houses, windows):
-    """A name is the model's choice; the address is what the person has to know before following it."""
-    page = windows(houses(WRITTEN).key())
-    say(page, "go")
     link = page.get_by_role("link", name="the guide")
     expect(link).to_have_text("the guide (https://example.org/guide)")
     for name, value in {"target": "_blank", "href": "https://example.org/guide"}.items():
