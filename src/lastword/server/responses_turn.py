@@ -89,7 +89,7 @@ def respond(
     extras: Extras | None = None,
 ) -> ResponseOut:
     """The response object; what the client has asked for is repeated in it."""
-    ours = {name: getattr(extras, name) for name in Extras.__struct_fields__} if extras else {}
+    ours = msgspec.structs.asdict(extras) if extras else {}
     return ResponseOut(
         **ours,
         id=place.response_id,
@@ -274,17 +274,16 @@ class AskedResponse:
         choice = body["choices"][0]
         status, details = how_it_ended(choice["finish_reason"])
         output = output_items(self._place, choice["message"], extras.tool_requests, status)
-        return self._respond(body, extras, output, body["usage"], status=status, incomplete_details=details)
-
-    def _respond(
-        self,
-        head: Mapping[str, Any],
-        extras: Extras | None = None,
-        output: Sequence[dict[str, Any]] = (),
-        usage: Mapping[str, Any] | None = None,
-        **ending: Any,
-    ) -> ResponseOut:
-        return respond(self._request, self._place, head, output=[*output], usage=count(usage), extras=extras, **ending)
+        return respond(
+            self._request,
+            self._place,
+            body,
+            status=status,
+            output=output,
+            usage=count(body["usage"]),
+            incomplete_details=details,
+            extras=extras,
+        )
 
     async def stream(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
         """The answer to a turn, from the chunks of the model's server."""
@@ -308,7 +307,16 @@ class AskedResponse:
             for event in self._close_message(item) if item["type"] == "message" else self._close_call(item):
                 yield event
         output = [entry.item for entry in self._items.values()]
-        response = self._respond(reply.head, extras, output, reply.usage, status=status, incomplete_details=details)
+        response = respond(
+            self._request,
+            self._place,
+            reply.head,
+            status=status,
+            output=output,
+            usage=count(reply.usage),
+            incomplete_details=details,
+            extras=extras,
+        )
         yield self._event(f"response.{status}", response=response)
 
     def broken(self, refusal: Refusal) -> bytes:
@@ -317,7 +325,7 @@ class AskedResponse:
         return self._event("error", code=error.code, message=error.message, param=error.param, error=error)
 
     def _begin(self, reply: StreamedReply) -> bytes:
-        response = self._respond(reply.head, status="in_progress")
+        response = respond(self._request, self._place, reply.head, status="in_progress", output=[])
         return self._event("response.created", response=response) + self._event(
             "response.in_progress", response=response
         )
