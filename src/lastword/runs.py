@@ -39,6 +39,7 @@ from lastword.script import (
     Step,
     aside,
     parse,
+    prompt,
 )
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ def script_prompt(
 ) -> str:
     """The instructions that a model needs to write scripts: the language, the tools, the state, and the day."""
     known = None if state is None else state.format_state_for_prompt()
-    return script.prompt.script_prompt(signatures(registry, Preset()), known, guidance, today=today or date.today())
+    return prompt.script_prompt(signatures(registry, Preset()), known, guidance, today=today or date.today())
 
 
 def script_grammar(registry: ToolRegistry) -> str:

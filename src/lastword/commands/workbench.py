@@ -37,6 +37,7 @@ from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
 from lastword.runs import signature_of, signatures
 from lastword.script import PlacedError, Signatures
+from lastword.script import prompt as prompts
 from lastword.tools import Effect, Manifest, Toolbox, ToolFolder, ToolRegistry, Trust
 
 
@@ -306,7 +307,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
     """Print the instructions that a model needs to write scripts for these tools."""
     offered = _signatures(folders, editor=editor) or {}
-    click.echo(script.prompt.script_prompt(offered, None, guidance, today=date.today()), nl=False)
+    click.echo(prompts.script_prompt(offered, None, guidance, today=date.today()), nl=False)
     return DONE
 
 
