@@ -331,7 +331,8 @@ def test_nothing_on_any_view_keeps_people_out(browser, stage, theme, width):
         screen, texts = picture_with_texts(page)
         assert len(texts) > 5
         for words, x, y, width, height, pixels, weight in texts:
-            box = screen.crop(tuple(int(edge * SCALE) for edge in (x, y, x + width, y + height)))
+            right, below = int((x + width) * SCALE), int((y + height) * SCALE)
+            box = screen.crop((int(x * SCALE), int(y * SCALE), right, below))
             is_large = pixels >= 24 or (pixels >= 18.6 and weight >= 600)
             wanted = (MIN_CONTRAST_LARGE if is_large else MIN_CONTRAST) * DRAWN_LIGHTER
             assert contrast_in(box) >= wanted, f"{view}: “{words}” has a contrast of {contrast_in(box):.1f}"
