@@ -30,7 +30,7 @@ from mcp.client.stdio import stdio_client
 
 from lastword import Journal, Preset, Session, ToolRegistry, UserAction, open_journal
 from lastword.config import McpConfig
-from lastword.consent import person
+from lastword.consent import Answerer
 from lastword.mcp import McpServers, Pins, SecretFile, ToolServer
 from lastword.mcp.connection import McpConnection
 from lastword.mcp.server_files import written
@@ -108,7 +108,7 @@ async def answer_all(journal: Journal) -> None:
     while True:
         head = await journal.store.head()
         for facts in await journal.waiting():
-            await journal.answer(facts, UserAction(True, False), person("bench"))
+            await journal.answer(facts, UserAction(True, False), Answerer.person("bench"))
         await journal.store.changed(head.seq)
 
 

@@ -90,13 +90,14 @@ def members(value: type) -> Iterator[str]:
         if name.startswith("_"):
             continue
         member = inspect.getattr_static(value, name)
+        is_method = not isinstance(member, staticmethod)
         if isinstance(member, (staticmethod, classmethod)):
             member = member.__func__
         if isinstance(member, (property, cached_property)):
             found.append(f"* `{name}`{told(member)}")
         elif inspect.isfunction(member):
             prefix = "await " if inspect.iscoroutinefunction(member) else ""
-            found.append(f"* `{prefix}{name}{signature(member, method=True)}`{told(member)}")
+            found.append(f"* `{prefix}{name}{signature(member, method=is_method)}`{told(member)}")
     if found:
         yield from [*found, ""]
 

@@ -60,7 +60,6 @@ MAX_EDGES_PER_MODULE = 4.5
 # Doors that hand out more than others, and why. A number only goes down.
 WIDE_DOORS = {
     "lastword.call": (31, "the events of a session are types, and every surface matches them"),
-    "lastword.consent": (70, "data only: the vocabulary of all rooms above it"),
     "lastword.journal": (36, "what is remembered, and the stories that are told of it"),
 }
 # Modules and functions that are longer, at most so long. A number only goes down.
@@ -81,6 +80,7 @@ PAST_THE_DOOR = {
 VOCABULARIES = {
     "lastword.card.responses",
     "lastword.card.views",
+    "lastword.consent.deciders",
     "lastword.consent.outcome",
     "lastword.script.prompt",
     "lastword.tools.content",

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import lastword
-from lastword.consent import CLOSED
+from lastword.consent import UserAction
 from lastword.errors import NotJSON, SessionError
 from lastword.journal import Journal
 from lastword.store import Entry, MemoryStore
@@ -366,7 +366,7 @@ async def test_a_closed_card_in_a_run_is_remembered_and_not_asked_again():
 
     async def close(request):
         asked.append(request)
-        return CLOSED
+        return UserAction.CLOSED
 
     session = world.session("s", close)
     run = await session.run_script("CALL pay { amount: 1 }")

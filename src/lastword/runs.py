@@ -23,7 +23,7 @@ from msgspec import UNSET
 from lastword import script, values
 from lastword.call import Door, Printed, RunFinished, RunStarted, difference, recover
 from lastword.card import script_origin
-from lastword.consent import STOPPED, LiveRun, Outcome, Person, Preset, denied_before
+from lastword.consent import LiveRun, Outcome, Preset, deciders, outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
 from lastword.rules import Grants, Policy
@@ -120,7 +120,7 @@ class DoorHost:
 
     def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
         if self._live.is_stopped:
-            raise CallFailed("Cancelled", f"{tool.name} was not called: {STOPPED}")
+            raise CallFailed("Cancelled", f"{tool.name} was not called: {Outcome.STOPPED}")
         call_id = f"{self._run_id}.{self._calls}"
         self._calls += 1
         records = self._past.calls.get(call_id)
@@ -145,7 +145,7 @@ class DoorHost:
         if self._denies_rest and (denied := self._door.turn_down(call_id, tool.name, arguments)) is not None:
             return self._judge(tool, denied, site)
         if self._past.denied and self._was_denied(tool, arguments):
-            told = self._door.turn_down(call_id, tool.name, arguments, denied_before(tool.name))
+            told = self._door.turn_down(call_id, tool.name, arguments, outcome.denied_before(tool.name))
             if told is not None:
                 return self._judge(tool, told, site)
         # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
@@ -184,7 +184,7 @@ class DoorHost:
         """What a person's no to this call means for the rest. The journal says so, also to whoever resumes the run."""
         if life.answered is None or life.asked is None or life.outcome().kind != "denied":
             return
-        if life.answered.get("reason") == STOPPED:
+        if life.answered.get("reason") == Outcome.STOPPED:
             return  # It was said to everything that waited. Whoever resumes the run wants what comes next.
         self._denies_rest = self._denies_rest or bool(life.answered.get("rest"))
         with suppress(ArgumentsError):
@@ -194,7 +194,7 @@ class DoorHost:
         if outcome.kind == "succeeded" and outcome.gave_value:
             return self._tell(tool, outcome, site)
         if self._live.is_stopped:
-            raise CallFailed("Cancelled", f"{tool.name} did not come to its end: {STOPPED}")
+            raise CallFailed("Cancelled", f"{tool.name} did not come to its end: {Outcome.STOPPED}")
         if outcome.kind == "outcome_unknown" and not outcome.still_acts and outcome.approval != "not_needed":
             self.in_doubt = outcome.call_id
         return self._tell(tool, outcome, site)
@@ -312,7 +312,7 @@ def signature_of(
     manifest: Manifest, preset: Preset, returns: str, *, reports: bool = False, has_rule: bool = False
 ) -> Signature:
     """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
-    needs_person = manifest.require_approval and isinstance(Policy.by_keys(manifest, preset), Person)
+    needs_person = manifest.require_approval and isinstance(Policy.by_keys(manifest, preset), deciders.Person)
     return Signature(
         name=manifest.id,
         description=manifest.description,

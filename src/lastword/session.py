@@ -30,7 +30,7 @@ from lastword.call import (
     stop,
     take_back,
 )
-from lastword.consent import Answerer, ApprovalRequest, Approver, GrantTerms, Outcome, Preset, UserAction, named
+from lastword.consent import Answerer, ApprovalRequest, Approver, GrantTerms, Outcome, Preset, UserAction
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
 from lastword.journal import Journal, Life, data_of, open_as
@@ -315,7 +315,7 @@ class Session(StateOwner):
 
         Nothing that was asked for before can be allowed after it. What could not be stopped is in what it returns.
         """
-        stopping = await stop(self._journal, named(by), revoke=[Grants(self._journal).revoke_all])
+        stopping = await stop(self._journal, Answerer.named(by), revoke=[Grants(self._journal).revoke_all])
         await self._subscription.hear_stop()
         return await stopping.settled()
 
@@ -326,7 +326,7 @@ class Session(StateOwner):
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: Answerer | str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
         refuse_if_watched("answer a card")
-        ids, who = [call_ids] if isinstance(call_ids, str) else list(call_ids), named(by)
+        ids, who = [call_ids] if isinstance(call_ids, str) else list(call_ids), Answerer.named(by)
         return (
             self._home.ask(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, who)]) or []
         )
@@ -367,7 +367,7 @@ class Session(StateOwner):
         Raises an error that says what does not fit; the question goes on waiting then.
         """
         refuse_if_watched("answer a question")
-        who = named(by)
+        who = Answerer.named(by)
         return bool(self._home.ask(lambda: self._door.desk.answer_question(question_id, answer, who)))
 
     def events(self) -> AsyncIterator[Event]:

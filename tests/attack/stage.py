@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,12 +108,13 @@ def simple(words: str, **acts: Callable[[Stage], Any]) -> None:
         REFUSED[spoken] = (route, words)
 
 
-def step(coroutine: Coroutine[Any, Any, Any]) -> None:
+def step(work: Awaitable[Any]) -> None:
     """Take the first step of a coroutine, wherever we are: what is refused is refused in that one."""
+    steps = work.__await__()
     try:
-        coroutine.send(None)
+        next(steps)
     finally:
-        coroutine.close()
+        steps.close()
 
 
 def descriptor_of(path: Path, flags: int) -> int:

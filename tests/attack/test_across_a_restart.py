@@ -17,7 +17,7 @@ import pytest
 from left_behind import left_behind
 
 from lastword import Limits, Policy, Preset, Session, ToolRegistry, UserAction, open_journal, wait_for_answer
-from lastword.consent import ALLOWED, DENIED, Call, LiveCall, Seal, person
+from lastword.consent import ALLOWED, DENIED, Answerer, Call, LiveCall, Seal
 from lastword.editor import ProjectEditor
 from lastword.errors import SessionError, Tampered
 from lastword.journal import Journal, data_of
@@ -180,7 +180,7 @@ async def test_a_spent_approval_stays_spent_after_a_restart(leave: Leave, send, 
     if pruned:
         assert (await left.journal.prune(left.journal.clock() + 1)).records == 5
         await left.journal.store.verify()
-    sealed = Seal(facts["digest"], facts["nonce"], person("a thief"), left.journal.clock())
+    sealed = Seal(facts["digest"], facts["nonce"], Answerer.person("a thief"), left.journal.clock())
     assert not await left.journal.burn_and_start("s", Call("c", "send", b"{}"), send, sealed, "person", LiveCall())
     assert not await left.journal.answer(facts, ALLOWED, "a thief")
     if pruned:

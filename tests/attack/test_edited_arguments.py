@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.consent import ALLOWED, DENIED, MASK
+from lastword.consent import ALLOWED, DENIED, Secrets
 from lastword.editor import ProjectEditor
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
@@ -184,7 +184,7 @@ async def test_a_secret_does_not_pass_through_the_journal(registry: ToolRegistry
             await journal.answer(facts, UserAction(True, False, arguments={"to": "Bob", "pin": "stolen"}), "phone")
         except SessionError as problem:
             errors.append(problem)
-        kept = UserAction(True, False, arguments={"to": "Bob", "pin": MASK})
+        kept = UserAction(True, False, arguments={"to": "Bob", "pin": Secrets.MASK})
         assert await journal.answer(facts, kept, "phone")
         return DENIED
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lastword import Limits, Session, ToolRegistry, UserAction
-from lastword.consent import CLOSED, DENIED
+from lastword.consent import DENIED
 from lastword.editor import ProjectEditor
 from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
@@ -21,7 +21,7 @@ from sending import CALL
 
 @requirement("TOOL-43", "TOOL-40")
 @pytest.mark.parametrize("swallows", [False, True], ids=["lets it out", "swallows it"])
-@pytest.mark.parametrize("action", [DENIED, CLOSED], ids=["denied", "closed"])
+@pytest.mark.parametrize("action", [DENIED, UserAction.CLOSED], ids=["denied", "closed"])
 @pytest.mark.parametrize("how", ["sync", "async", "inline", "behind a lambda"])
 @pytest.mark.parametrize("effect", ["file", "state", "editor", "call"])
 async def test_a_tool_that_forgot_to_look_cannot_act(
@@ -141,7 +141,7 @@ def _lambda(reach: Any) -> Any:
 
 
 @requirement("TOOL-40", "TOOL-13")
-@pytest.mark.parametrize("action", [DENIED, CLOSED], ids=["denied", "closed"])
+@pytest.mark.parametrize("action", [DENIED, UserAction.CLOSED], ids=["denied", "closed"])
 @pytest.mark.parametrize("style", ["registry", "function"])
 async def test_a_tool_that_does_not_take_the_answer_is_not_even_invoked(registry: ToolRegistry, effects, action, style):
     """There is nothing that it could be told. Only a function that declares `user_action` hears a no."""

@@ -13,7 +13,7 @@ import lastword
 from lastword.call import stop
 from lastword.cli import run
 from lastword.config import load
-from lastword.consent import ALLOWED, DENIED, Answerer, People, person
+from lastword.consent import ALLOWED, DENIED, Answerer, People
 from lastword.errors import ConfigError, SessionError
 from lastword.journal import Journal, OnceKey, answer_from_elsewhere, data_of, standing_questions
 from lastword.journal.records import AnsweredFacts
@@ -137,7 +137,7 @@ async def test_a_card_of_another_person_is_neither_seen_nor_answered(ann, at, st
     assert (await other.questions())[0] == []
     for forged in (facts, facts | {"principal": who}, facts | {"principal": ""}):
         with pytest.raises(SessionError, match="another person's to answer"):
-            await other.answer(forged, action, person("ann", "page"))
+            await other.answer(forged, action, Answerer.person("ann", "page"))
     assert await store.read(kind="answered") == []
     assert not call.done()
     await at("ann").answer(facts, DENIED, "ann")
@@ -181,8 +181,8 @@ async def test_what_a_tool_asks_is_for_its_own_person(ann, at, store):
     found, _ = await standing_questions(mine)
     assert await standing_questions(theirs) == ([], {})
     with pytest.raises(SessionError, match="another person's to answer"):
-        await answer_from_elsewhere(theirs, found[0], questions.Given({"count": 3}), person("ann", "page"))
-    assert await answer_from_elsewhere(mine, found[0], questions.Given({"count": 3}), person(where="page"))
+        await answer_from_elsewhere(theirs, found[0], questions.Given({"count": 3}), Answerer.person("ann", "page"))
+    assert await answer_from_elsewhere(mine, found[0], questions.Given({"count": 3}), Answerer.person(where="page"))
     assert (await asyncio.wait_for(call, PATIENCE_SECONDS)).value == "Given"
 
 
@@ -207,7 +207,7 @@ async def test_a_session_is_opened_by_its_own_person(ann, at, store, tools, paid
 async def test_a_stop_is_anybodys(ann, at, store, paid):
     """The brake must not be out of reach for whoever sees that something goes wrong."""
     call, _ = await card(ann)
-    stopped = await (await stop(at("bob", {}), person(where="command"))).settled()
+    stopped = await (await stop(at("bob", {}), Answerer.person(where="command"))).settled()
     assert [one.tool for one in stopped.denied] == ["pay"]
     assert await ended(call) in ("denied", "cancelled")
     assert paid == []

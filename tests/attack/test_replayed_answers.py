@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person
+from lastword.consent import ALLOWED, DENIED, Answerer, Call, LiveCall
 from lastword.editor import Preview
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
@@ -224,7 +224,7 @@ async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: T
     [started] = await journal.store.read(kind="started")
     assert started.once == OnceKey.start(request.call_id, 0)
     again = msgspec.structs.replace(request, nonce="another")
-    sealed = again.allow().sealed(again, person("a second person"), journal.clock())
+    sealed = again.allow().sealed(again, Answerer.person("a second person"), journal.clock())
     call = Call(request.call_id, "send", canonical(CALL))
     assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person", LiveCall())
     assert len(await journal.store.read(kind="started")) == 1
@@ -238,7 +238,7 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
     original = Session(registry, id="one", approver=approver, journal=journal)
     await original.call("send", CALL)
     request = approver.requests[0]
-    sealed = request.allow().sealed(request, person("a thief"), journal.clock())
+    sealed = request.allow().sealed(request, Answerer.person("a thief"), journal.clock())
     call_of = type("Call", (), {"id": request.call_id, "tool": "send", "arguments": b"{}", "origin": ""})
     assert not await journal.burn_and_start("one", call_of, send, sealed, "person", LiveCall())  # type: ignore[arg-type]
 
@@ -339,7 +339,7 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
         "author": "person",
     }
     changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})
-    sealed = request.allow().sealed(request, person("somebody"), 0.0)
+    sealed = request.allow().sealed(request, Answerer.person("somebody"), 0.0)
     assert sealed.why_void(request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
     assert sealed.why_void(changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
 

@@ -12,7 +12,7 @@ from left_behind import left_behind
 
 from lastword import Journal, Policy, Preset, Session, ToolRegistry, wait_for_answer
 from lastword.call import stop
-from lastword.consent import ApprovalRequest, UserAction, person
+from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.rules import GrantOffer, Grants
 from lastword.store import SqliteStore
 from requirements import requirement
@@ -137,11 +137,11 @@ async def test_a_rule_of_which_something_is_left_again_answers_no_card_that_wait
 
 
 async def answered_yes(left: Journal, request: ApprovalRequest, facts: dict[str, Any]) -> None:
-    assert await left.answer(facts, request.allow(), person("page"))
+    assert await left.answer(facts, request.allow(), Answerer.person("page"))
 
 
 async def answered_otherwise(left: Journal, request: ApprovalRequest, facts: dict[str, Any]) -> None:
-    assert await left.answer(facts, request.edit(amount=1), person("page"))
+    assert await left.answer(facts, request.edit(amount=1), Answerer.person("page"))
 
 
 @requirement("GRANT-6", "TOOL-45")
@@ -156,7 +156,7 @@ async def test_what_a_person_answered_in_vain_is_asked_of_them_again_and_answere
     [facts] = await left.waiting()
     await answer(left, ApprovalRequest.from_facts(facts), facts)
     if is_stopped:
-        await stop(left, person("page"))
+        await stop(left, Answerer.person("page"))
     else:
         bank.days = 1
     async with bank.session(left, **now) as session:
@@ -283,7 +283,7 @@ async def test_a_call_in_doubt_is_not_run_again_by_a_grant_that_was_taken_back(b
 
     left = await bank.dies(lambda session: bank.hangs.is_set(), before=pay_first, approver=grant)
     [given] = await Grants(left).standing()
-    assert not is_revoked or await Grants(left).revoke(given.id, person("terminal"))
+    assert not is_revoked or await Grants(left).revoke(given.id, Answerer.person("terminal"))
     async with bank.session(left) as session:
         status, cards = await resumed(session)
         assert (status, cards) == ("waiting" if is_revoked else "done", [])

@@ -13,7 +13,7 @@ from granted_program import no, registry_with_pay, use
 
 import lastword
 from lastword import Journal, Policy, Session, ToolRegistry
-from lastword.consent import ApprovalRequest, UserAction, person
+from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.journal import data_of
 from lastword.rules import GrantOffer, Grants
 from lastword.rules.account import STREAM, USED
@@ -152,7 +152,7 @@ async def test_a_grant_taken_back_while_the_card_is_drawn_starts_nothing():
     async with Session(registry, approver=no, journal=journal) as session:
         calling = asyncio.create_task(session.call("pay", {"amount": 2}))
         assert await asyncio.to_thread(drawing.wait, 60)
-        assert await Grants(journal).revoke(id, person("me"))
+        assert await Grants(journal).revoke(id, Answerer.person("me"))
         may_go_on.set()
         assert (await calling).kind == "denied"
     assert paid == [1]
@@ -169,7 +169,7 @@ async def test_a_revocation_wins_or_loses_against_a_start_and_never_both(store: 
         using = asyncio.create_task(use(store, 10, 1, at_once=True))
         for _ in range(chance.randrange(20)):
             await asyncio.sleep(0)
-        assert await Grants(journal).revoke(id, person("me"))
+        assert await Grants(journal).revoke(id, Answerer.person("me"))
         paid = await using
         records = await journal.store.read(stream=STREAM, subject=id)
         assert records[-1].kind == REVOKED
@@ -271,7 +271,7 @@ async def test_a_record_that_grants_what_cannot_be_granted_grants_nothing(payer:
     """A program of another version, or of somebody else, wrote it. Each use looks at everything anew."""
     id = await payer.granted()
     [record] = await payer.journal.store.read(stream=STREAM, kind="granted")
-    await Grants(payer.journal).revoke(id, person("me"))
+    await Grants(payer.journal).revoke(id, Answerer.person("me"))
     forged = data_of(record) | {"id": "forged"} | change
     assert await payer.journal.claim(STREAM, "granted", "forged", forged, once="granted:forged")
     assert await payer.pays() == "denied"

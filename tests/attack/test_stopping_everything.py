@@ -14,7 +14,7 @@ import pytest
 from lastword import Answerer, Limits, Preset, Run, Session, ToolRegistry, open_journal, wait_for_answer
 from lastword.call import Stopped, stop
 from lastword.call import stop_all as stopping
-from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome, person
+from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome
 from lastword.journal import Journal, OnceKey, data_of
 from lastword.journal.queue import this_program
 from lastword.store import Entry, MemoryStore, Record
@@ -24,7 +24,7 @@ from requirements import requirement
 from sending import CALL, asked, ended, left_waiting, until
 
 SCRIPT = 'CALL send { to: "Ann", amount: 5 }'
-ADA = person("ada", "terminal")
+ADA = Answerer.person("ada", "terminal")
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lastword import AssistantTool, Session, ToolError, ToolRegistry, UserAction
-from lastword.consent import CLOSED, DENIED
+from lastword.consent import DENIED
 from lastword.editor import ProjectEditor
 from lastword.errors import ManifestError, ToolLoadError
 from lastword.testing import FixedApprover, load_tool
@@ -175,7 +175,7 @@ def test_registration_gives_test_functions_that_run_the_real_code(tmp_path: Path
     denied = tool.test_execute({"to": "Ann"}, {"primary_confirmed": False, "secondary_confirmed": True})
     assert denied["success"] is False
     assert "Then not." in denied["message"]
-    assert not tool.test_execute({"to": "Ann"}, CLOSED)["success"]
+    assert not tool.test_execute({"to": "Ann"}, UserAction.CLOSED)["success"]
     assert "amount" in tool.test_execute({"to": "Ann", "amount": "x"})["message"]
     assert tool.manifest.id == "send"
     assert load_tool(tmp_path / "send" / "test_send.py").tool.digest == tool.tool.digest

@@ -10,7 +10,7 @@ import pytest
 
 from lastword import Preset, Session, ToolError, wait_for_answer
 from lastword.call import Answered, Asked, Finished, Started
-from lastword.consent import ALLOWED, CLOSED, DENIED, Auto, Nobody, Person
+from lastword.consent import ALLOWED, DENIED, UserAction, deciders
 from lastword.consent.outcome import MAX_MESSAGE
 from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
@@ -83,11 +83,11 @@ async def test_with_one_key_and_nobody_to_ask_nothing_runs(registry, assistant, 
 def test_who_decides_is_a_rule_of_two_keys_and_nothing_else(send):
     """Pure, and typed: a text that says false is no key."""
     manifest = send.manifest
-    assert Policy.by_keys(manifest, Preset()) == Person(("preset", "tool"))
+    assert Policy.by_keys(manifest, Preset()) == deciders.Person(("preset", "tool"))
     allowed = msgspec.structs.replace(manifest, auto_approve=True)
-    assert Policy.by_keys(allowed, Preset(True)) == Auto()
+    assert Policy.by_keys(allowed, Preset(True)) == deciders.Auto()
     free = msgspec.structs.replace(manifest, require_approval=False)
-    assert Policy.by_keys(free, Preset()) == Nobody()
+    assert Policy.by_keys(free, Preset()) == deciders.Nobody()
     with pytest.raises(LastWordError):
         Preset(auto_approve="false")  # type: ignore[arg-type]
 
@@ -95,7 +95,11 @@ def test_who_decides_is_a_rule_of_two_keys_and_nothing_else(send):
 @requirement("TOOL-40")
 @pytest.mark.parametrize(
     ("action", "heard", "kind"),
-    [(ALLOWED, (True, False), "succeeded"), (DENIED, (False, True), "denied"), (CLOSED, (False, False), "denied")],
+    [
+        (ALLOWED, (True, False), "succeeded"),
+        (DENIED, (False, True), "denied"),
+        (UserAction.CLOSED, (False, False), "denied"),
+    ],
 )
 async def test_the_execute_function_hears_every_answer(registry, assistant, action, heard, kind):
     """Primary, secondary, and a dialog that was closed; exactly once."""

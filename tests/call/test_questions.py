@@ -23,7 +23,7 @@ from lastword import (
     wait_for_answer,
 )
 from lastword.call.desk import MAX_QUESTIONS
-from lastword.consent import person
+from lastword.consent import Answerer
 from lastword.errors import ArgumentsError, LastWordError, NotAllowedNow, QuestionError, SessionError, ToolError
 from lastword.journal import answer_from_elsewhere, standing_questions, timeline
 from lastword.testing import FixedAnswers, FixedApprover
@@ -311,16 +311,16 @@ async def test_another_program_may_answer_once_but_give_no_secret(registry, trav
         (waiting,), _ = await standing_questions(there)
         assert not waiting.is_dead
         with pytest.raises(ArgumentsError):
-            await answer_from_elsewhere(there, waiting, Given({"city": 3}), person("Ann"))
-        assert await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), person("Ann"))
-        assert not await answer_from_elsewhere(there, waiting, Declined(), person("Bob"))
+            await answer_from_elsewhere(there, waiting, Given({"city": 3}), Answerer.person("Ann"))
+        assert await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), Answerer.person("Ann"))
+        assert not await answer_from_elsewhere(there, waiting, Declined(), Answerer.person("Bob"))
         await call
         call = asyncio.ensure_future(session.call("unlock"))
         await asked(session)
         (waiting,), _ = await standing_questions(there)
         with pytest.raises(SessionError, match="secret pin"):
-            await answer_from_elsewhere(there, waiting, Given({"pin": "1"}), person("Ann"))
-        assert await answer_from_elsewhere(there, waiting, Declined(), person("Ann"))
+            await answer_from_elsewhere(there, waiting, Given({"pin": "1"}), Answerer.person("Ann"))
+        assert await answer_from_elsewhere(there, waiting, Declined(), Answerer.person("Ann"))
         await call
         assert heard == [Given({"city": "Rome"}), Declined()]
     finally:
@@ -353,7 +353,7 @@ async def test_the_question_of_a_program_that_died_is_dead(registry, heard, tmp_
         (waiting,), _ = await standing_questions(there)
         assert waiting.is_dead
         with pytest.raises(SessionError, match="has ended"):
-            await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), person("Ann"))
+            await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), Answerer.person("Ann"))
         assert [life.call_id for life in await there.in_doubt()] == ["pay-1"]
     finally:
         call.cancel()

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword import Answerer, ApprovalRequest, LastWordError, UserAction
-from lastword.consent import answerer_of, named, person, read_answerer
 from lastword.display import displayable
 from lastword.terminal.approver import TerminalApprover
 from lastword.testing import FixedApprover
@@ -16,7 +15,7 @@ from requirements import requirement
 
 # Without halves of characters, which no journal can hold: they are replaced when an answerer is made.
 names = st.text(max_size=50).map(displayable)
-people = st.builds(person, names, st.sampled_from(["terminal", "page", "command", "program"]))
+people = st.builds(Answerer.person, names, st.sampled_from(["terminal", "page", "command", "program"]))
 others = st.builds(Answerer, st.sampled_from(["preset", "waiver", "line", "rule", "grant", "client"]), names)
 
 
@@ -24,7 +23,7 @@ others = st.builds(Answerer, st.sampled_from(["preset", "waiver", "line", "rule"
 @given(people | others)
 def test_whoever_answered_is_read_back_as_they_were_written(answerer: Answerer):
     """The record is data. No name can turn one kind into another."""
-    assert read_answerer(msgspec.json.decode(msgspec.json.encode(answerer))) == answerer
+    assert Answerer.read(msgspec.json.decode(msgspec.json.encode(answerer))) == answerer
 
 
 @requirement("TOOL-59")
@@ -33,15 +32,15 @@ def test_whoever_answered_is_read_back_as_they_were_written(answerer: Answerer):
     [
         ("preset careful", Answerer("preset", "careful")),
         ("preset ", Answerer("preset", "")),
-        ("ada", person("ada")),
-        ("Preset careful", person("Preset careful")),
-        ("the page", person("the page")),
-        ("", person("")),
+        ("ada", Answerer.person("ada")),
+        ("Preset careful", Answerer.person("Preset careful")),
+        ("the page", Answerer.person("the page")),
+        ("", Answerer.person("")),
     ],
 )
 def test_a_record_of_an_earlier_version_is_read_on_the_safe_side(written: str, read: Answerer):
     """It told a preset by the beginning of a name. Whoever began so was taken for one, and is."""
-    assert read_answerer(written) == read
+    assert Answerer.read(written) == read
 
 
 @requirement("TOOL-59")
@@ -51,21 +50,21 @@ def test_a_record_of_an_earlier_version_is_read_on_the_safe_side(written: str, r
 )
 def test_an_answerer_that_is_not_understood_is_nobody(written: Any):
     """A later version may know more kinds. This one goes by none of them."""
-    assert read_answerer(written).kind == "unknown"
+    assert Answerer.read(written).kind == "unknown"
 
 
 @requirement("TOOL-59")
 @pytest.mark.parametrize(
     ("answerer", "words"),
     [
-        (person(where="page"), "the page"),
-        (person("ada", "page"), "ada on the page"),
-        (person(where="terminal"), "the terminal"),
-        (person("ada", "terminal"), "ada at the terminal"),
-        (person(where="command"), "a person at the command line"),
-        (person("ada", "command"), "ada at the command line"),
-        (person("careful"), "careful"),
-        (person(), "a program"),
+        (Answerer.person(where="page"), "the page"),
+        (Answerer.person("ada", "page"), "ada on the page"),
+        (Answerer.person(where="terminal"), "the terminal"),
+        (Answerer.person("ada", "terminal"), "ada at the terminal"),
+        (Answerer.person(where="command"), "a person at the command line"),
+        (Answerer.person("ada", "command"), "ada at the command line"),
+        (Answerer.person("careful"), "careful"),
+        (Answerer.person(), "a program"),
         (Answerer("person"), "a person"),
         (Answerer("preset", "default"), "the preset default"),
         (Answerer("waiver"), "the tool's own rule"),
@@ -94,19 +93,19 @@ def test_an_approver_is_a_person_with_a_name_and_a_place():
         async def __call__(self, request: ApprovalRequest) -> UserAction:
             return request.allow()
 
-    assert [answerer_of(who) for who in (ann, Window(), FixedApprover(), TerminalApprover())] == [
-        person("ann"),
-        person("Window"),
-        person("fixed approver"),
-        person(where="terminal"),
+    assert [Answerer.of(who) for who in (ann, Window(), FixedApprover(), TerminalApprover())] == [
+        Answerer.person("ann"),
+        Answerer.person("Window"),
+        Answerer.person("fixed approver"),
+        Answerer.person(where="terminal"),
     ]
 
 
 @requirement("TOOL-59")
 def test_a_text_is_a_name_and_a_value_is_kept():
     """Programs may go on saying who answered in words. What the words are decides nothing."""
-    assert named("preset bold") == person("preset bold")
-    assert named(Answerer("rule", "r")) == Answerer("rule", "r")
-    assert len(named("x" * 1000).name) == 200
+    assert Answerer.named("preset bold") == Answerer.person("preset bold")
+    assert Answerer.named(Answerer("rule", "r")) == Answerer("rule", "r")
+    assert len(Answerer.named("x" * 1000).name) == 200
     with pytest.raises(LastWordError, match="a name is text, not a int"):
-        named(3)  # type: ignore[arg-type]
+        Answerer.named(3)  # type: ignore[arg-type]

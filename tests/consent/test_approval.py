@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
-from lastword.consent import MASK, Answerer, Seal, hide, keep_secrets, mask, person
+from lastword.consent import Answerer, Seal, Secrets
 from lastword.editor import Preview
 from lastword.testing import FixedApprover
 from lastword.tools.guard import Observation
@@ -75,7 +75,7 @@ async def test_the_digest_covers_everything_a_person_can_see(request_seen: Appro
 @requirement("TOOL-45")
 async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
     """Another request, another nonce, another tool, no tool, too late, too early; and none."""
-    good = Seal(request_seen.digest, request_seen.nonce, person("Ann"), 100.0)
+    good = Seal(request_seen.digest, request_seen.nonce, Answerer.person("Ann"), 100.0)
 
     def found(seal: Seal = good, tool: str | None = request_seen.tool_digest, now: float = 100.0) -> str | None:
         return seal.why_void(request_seen, tool_digest=tool, now=now, valid_seconds=60)
@@ -93,12 +93,12 @@ async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
 def test_the_seal_binds_who_answered_and_when():
     """Its digest is what the journal burns."""
     seals = [
-        Seal("r", "n", person("Ann"), 1.0),
-        Seal("r", "n", person("Bob"), 1.0),
-        Seal("r", "n", person("Ann"), 2.0),
-        Seal("x", "n", person("Ann"), 1.0),
+        Seal("r", "n", Answerer.person("Ann"), 1.0),
+        Seal("r", "n", Answerer.person("Bob"), 1.0),
+        Seal("r", "n", Answerer.person("Ann"), 2.0),
+        Seal("x", "n", Answerer.person("Ann"), 1.0),
     ]
-    seals.append(Seal("r", "n", person("Ann", "page"), 1.0))
+    seals.append(Seal("r", "n", Answerer.person("Ann", "page"), 1.0))
     seals.append(Seal("r", "n", Answerer("preset", "Ann"), 1.0))
     assert len({seal.digest for seal in seals}) == 6
 
@@ -109,21 +109,21 @@ def test_the_seal_binds_who_answered_and_when():
 def test_secrets_are_hidden_from_surfaces_and_from_the_journal_and_come_back(arguments):
     """What a surface sends back unchanged is what was there; what it changed is changed."""
     secrets = frozenset({"pin"})
-    for seen in (mask(arguments, secrets), hide(arguments, secrets)):
-        assert keep_secrets(seen, arguments, secrets) == arguments
+    for seen in (Secrets.mask(arguments, secrets), Secrets.hide(arguments, secrets)):
+        assert Secrets.keep(seen, arguments, secrets) == arguments
         assert {k: v for k, v in seen.items() if k != "pin"} == {k: v for k, v in arguments.items() if k != "pin"}
     if "pin" in arguments:
-        assert mask(arguments, secrets)["pin"] == MASK
-        assert hide(arguments, secrets)["pin"].keys() == {"secret"}
-        assert keep_secrets({"pin": "new"}, arguments, secrets) == {"pin": "new"}
+        assert Secrets.mask(arguments, secrets)["pin"] == Secrets.MASK
+        assert Secrets.hide(arguments, secrets)["pin"].keys() == {"secret"}
+        assert Secrets.keep({"pin": "new"}, arguments, secrets) == {"pin": "new"}
 
 
 @requirement("TOOL-2")
 def test_a_secret_cannot_pretend_to_be_hidden_already():
     """An object that looks like a digest and is none is digested like any other."""
-    hidden = hide({"pin": {"secret": "hunter2"}}, frozenset({"pin"}))
+    hidden = Secrets.hide({"pin": {"secret": "hunter2"}}, frozenset({"pin"}))
     assert "hunter2" not in str(hidden)
-    assert hide(hidden, frozenset({"pin"})) == hidden
+    assert Secrets.hide(hidden, frozenset({"pin"})) == hidden
 
 
 @requirement("TOOL-47")

@@ -17,7 +17,7 @@ from worlds import store_in
 
 import lastword
 from lastword.call import Asked
-from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person
+from lastword.consent import ALLOWED, DENIED, Answerer, Call, LiveCall
 from lastword.errors import SessionError
 from lastword.runs import LANGUAGE_VERSION
 
@@ -103,7 +103,7 @@ class Racer:
 
         other = lastword.Session(self.registry, id="s", approver=keep, journal=lastword.Journal())
         await other.call("pay", call_id=call_id)
-        sealed = ALLOWED.sealed(request, person("somebody"), time.time())
+        sealed = ALLOWED.sealed(request, Answerer.person("somebody"), time.time())
         tool = self.registry.lookup("pay")
         assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person", LiveCall())
         await dead.close()

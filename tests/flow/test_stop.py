@@ -8,7 +8,7 @@ import pytest
 
 from flow.conftest import MakeStage, request
 from lastword.call import stop, stop_all
-from lastword.consent import ALLOWED, person
+from lastword.consent import ALLOWED, Answerer
 from requirements import requirement
 
 
@@ -27,7 +27,7 @@ async def test_a_turn_ends_when_everything_is_stopped_while_its_tool_runs(stage:
     satellite = s.satellite()
     turn = asyncio.create_task(satellite.say("Search."))
     await s.running.wait()
-    stopped = await (await stop(s.journal, person(where="command"))).settled()
+    stopped = await (await stop(s.journal, Answerer.person(where="command"))).settled()
     ended = await turn
     assert (ended.bound, ended.words) == (
         "stop",
@@ -46,7 +46,7 @@ async def test_what_the_model_asks_for_after_a_stop_is_not_carried_out(stage: Ma
 
     def think(body: Any) -> str:
         if "Send Ann one." in str(body["messages"][-1]):
-            somebody = Thread(target=lambda: asyncio.run(stop(s.journal, person(where="command"))))
+            somebody = Thread(target=lambda: asyncio.run(stop(s.journal, Answerer.person(where="command"))))
             somebody.start()
             somebody.join()
             return request("send", to="Ann")

@@ -11,7 +11,7 @@ import pytest
 from hook.gates import CLAUDE_BEFORE, GEMINI_BEFORE
 from lastword import Journal, values
 from lastword.config import trusted
-from lastword.consent import ApprovalRequest, GrantTerms, person
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms
 from lastword.hook import AGENTS, AgentKeys, Allowed, HookInput, agents_tools, ask
 from lastword.hook.event import Refused, read_input
 from lastword.journal import attending
@@ -82,11 +82,13 @@ class AgentHouse:
                 return "ran"
             facts = next(f for f in await self.journal.waiting() if f["call_id"] == card.call_id)
             if terms is None:
-                assert await self.journal.answer(facts, card.deny(), person("me"))
+                assert await self.journal.answer(facts, card.deny(), Answerer.person("me"))
                 assert isinstance(await task, Refused)
                 # Which grant comes nearest is said on the card, and changes nothing: tests/rules/test_grants.py.
                 return "asked" if MISSES in card.rule_line else card.rule_line or "asked"
-            assert await Grants(self.journal).answer_elsewhere(facts, card.allow_with(terms(card)), person("me"))
+            assert await Grants(self.journal).answer_elsewhere(
+                facts, card.allow_with(terms(card)), Answerer.person("me")
+            )
             assert isinstance(await task, Allowed)
             return "granted"
 
@@ -122,6 +124,6 @@ class AgentHouse:
             card = await self.card(task)
             assert card is not None
             facts = next(f for f in await self.journal.waiting() if f["call_id"] == card.call_id)
-            assert await self.journal.answer(facts, card.deny(), person("me"))
+            assert await self.journal.answer(facts, card.deny(), Answerer.person("me"))
             await task
             return GrantOffer.of(card, Path(facts.get("folder", "")))

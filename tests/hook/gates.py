@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lastword.consent import ApprovalRequest, UserAction, person
+from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.journal import Journal, attending, open_journal
 from surfaces.screens import clean_environment
 from warm import WarmProgram
@@ -144,7 +144,7 @@ class Queue:
                 await self.journal.store.changed(head.seq)
 
     async def answer(self, request: ApprovalRequest, action: UserAction) -> None:
-        assert await self.journal.answer(request.facts(), action, person(where="page"))
+        assert await self.journal.answer(request.facts(), action, Answerer.person(where="page"))
 
     async def decide(
         self, hook: WarmProgram, choose: Callable[[ApprovalRequest], UserAction] = ApprovalRequest.allow, but: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hook.agent_house import AgentHouse
-from lastword.consent import person
+from lastword.consent import Answerer
 from lastword.errors import ConfigError
 from lastword.hook import AGENTS, ask
 from lastword.hook.event import Refused
@@ -202,7 +202,7 @@ async def test_a_link_that_is_turned_while_the_card_waits_allows_nothing(house: 
         link.unlink()
         link.symlink_to(evil)
         [facts] = await house.journal.waiting()
-        assert await house.journal.answer(facts, card.allow(), person("me"))
+        assert await house.journal.answer(facts, card.allow(), Answerer.person("me"))
         assert "leads elsewhere" in getattr(await task, "why", "")
 
 
@@ -364,7 +364,7 @@ async def test_a_grant_that_is_taken_back_before_the_hand_over_hands_nothing_ove
 
     async def commit_after_revoking(*entries: Any) -> bool:
         if not revoked and any(entry.kind == "handed_over" for entry in entries):
-            revoked.append(await Grants(house.journal).revoke(given.id, person("me")))
+            revoked.append(await Grants(house.journal).revoke(given.id, Answerer.person("me")))
         return await commit(*entries)
 
     house.patch.setattr(store, "commit", commit_after_revoking)

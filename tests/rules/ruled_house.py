@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lastword import Journal, Preset, Session, ToolRegistry
-from lastword.consent import person
+from lastword.consent import Answerer
 from lastword.rules import Grants, Policy, PolicyPlaces
 from lastword.rules.grants import Grant
 from lastword.store import Entry, MemoryStore
@@ -112,7 +112,7 @@ class PolicyHouse:
             scope="until",
             session_id="another",
             until=self.journal.clock() + 1000,
-            by=person("me"),
+            by=Answerer.person("me"),
             at=self.journal.clock(),
         )
         assert await self.journal.store.commit(Grants(self.journal).entry(grant))

@@ -13,7 +13,7 @@ from ruled_house import LUNCH, PolicyHouse, saying
 
 from lastword import DeniedByRule, Finished, Policy, Preset, Session, ToolRegistry, values
 from lastword.card import Face
-from lastword.consent import MASK, Call
+from lastword.consent import Call, Secrets
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import data_of, timeline
 from lastword.rules import Explanation, decide
@@ -119,9 +119,9 @@ async def test_what_a_rule_denies_is_remembered_with_its_arguments_and_without_i
     assert [record.kind for record in records] == ["forbidden", "finished"]
     assert all(b"9876" not in record.data for record in records if record.data is not None)
     assert data_of(records[0])["rule"] == "never (policy.toml:1)"
-    assert story.item.arguments == (("door", "front"), ("pin", MASK))
+    assert story.item.arguments == (("door", "front"), ("pin", Secrets.MASK))
     told, ended = heard
-    shown = canonical({"door": "front", "pin": MASK})
+    shown = canonical({"door": "front", "pin": Secrets.MASK})
     assert told == DeniedByRule("tried", "enter", shown, "", "never (policy.toml:1)")
     assert isinstance(ended, Finished)
 

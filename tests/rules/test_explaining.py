@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruled_house import EXACT, LUNCH, saying
 
 from lastword import Journal, Preset, Session, ToolRegistry
-from lastword.consent import Answerer, People, person
+from lastword.consent import Answerer, People
 from lastword.errors import ArgumentsError, UnknownTool
 from lastword.rules import Grants, Policy
 from lastword.rules.grants import Grant
@@ -92,7 +92,7 @@ class Till:
         )
         assert await self.journal.store.commit(Grants(self.journal).entry(grant))
         if kind == "revoked":
-            assert await Grants(self.journal).revoke(grant.id, person("me"))
+            assert await Grants(self.journal).revoke(grant.id, Answerer.person("me"))
 
     async def happens(self, session: Session, to: str, amount: float) -> str:
         before, paid = len(self.approver.requests), len(self.paid)

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lastword import values
-from lastword.consent import GrantTerms, person
+from lastword.consent import Answerer, GrantTerms
 from lastword.rules import GrantChoice, Grants, SeenStep
 from lastword.rules.grant_step import summary
 from lastword.rules.terms import bounds_of
@@ -131,4 +131,4 @@ async def test_the_record_of_a_grant_says_what_its_step_said():
             written = GrantTerms(where=grant.where, scope=grant.scope, calls=grant.calls, sums=grant.sums)
             assert summary(card, written) == seen.step.sentence
             assert meaning(written) == meaning(seen.terms)
-            assert await Grants(payer.session.journal).revoke(grant.id, person("me"))
+            assert await Grants(payer.session.journal).revoke(grant.id, Answerer.person("me"))

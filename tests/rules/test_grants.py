@@ -11,7 +11,7 @@ from granted_house import Payer, paying
 from ruled_house import LUNCH, Commits, PolicyHouse
 
 from lastword import Journal, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.consent import Answerer, ApprovalRequest, GrantTerms, People, person
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms, People
 from lastword.editor import ProjectEditor
 from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal import data_of, timeline
@@ -127,9 +127,9 @@ async def test_the_card_and_explain_name_the_grant_that_just_misses_and_what_mis
         assert str(told) == f"ask. {wide.words} does not cover it: amount 20 is more than 12.5"
         async with paying(journal, user="somebody else") as other:
             assert await other.pay(20) == "asked"
-        await Grants(journal).revoke(wide.id, person("me"))
+        await Grants(journal).revoke(wide.id, Answerer.person("me"))
         assert await payer.pay(20) == f"Asked. Y{exact.words[1:]} does not cover it: amount 20 is not 40."
-        await Grants(journal).revoke(exact.id, person("me"))
+        await Grants(journal).revoke(exact.id, Answerer.person("me"))
         assert await payer.pay(20) == "asked"
 
 
@@ -251,7 +251,7 @@ class Worker:
         await until(self.session.pending)
         [card] = self.session.pending()
         terms = GrantTerms(where=bounds, scope="session")
-        why = why_not_given(card.manifest, card, terms, person("me"), card.allow_with(terms))
+        why = why_not_given(card.manifest, card, terms, Answerer.person("me"), card.allow_with(terms))
         self.session.answer(card.call_id, card.allow_with(terms))
         assert (await task).success
         return why or "granted"
@@ -360,7 +360,7 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_sessions_of_other_fol
         assert (seen.terms, seen.step.scopes) == (None, (("session", "in this session"),))
         assert "until tonight from this card" in seen.step.problem
         forged = msgspec.structs.replace(offer.terms(calls=3), scope="until", until=session.journal.clock() + 1000)
-        why = why_not_given(manifest, card, forged, person("me"), card.allow_with(forged))
+        why = why_not_given(manifest, card, forged, Answerer.person("me"), card.allow_with(forged))
         assert why == f"{[*given][-1]} is another file in a session of another folder"
         session.answer("a", card.allow_with(forged))
         assert (await task).success
@@ -393,9 +393,9 @@ async def test_a_command_is_not_granted_for_sessions_of_other_folders(given: dic
         assert isinstance(offer, GrantOffer)
         assert ("until" in offer.scopes) is not is_command
         forged = msgspec.structs.replace(offer.terms(), scope="until", until=journal.clock() + 1000)
-        why = why_not_given(manifest, card, forged, person("me"), card.allow_with(forged))
+        why = why_not_given(manifest, card, forged, Answerer.person("me"), card.allow_with(forged))
         assert why == (f"{name} is another command in a session of another folder" if is_command else None)
-        old = Grant.of(card, forged, person(""), "", None, journal.clock())
+        old = Grant.of(card, forged, Answerer.person(""), "", None, journal.clock())
         await journal.store.commit(Grants(journal).entry(old))
         session.answer("a", card.allow())
         assert (await task).success
@@ -496,7 +496,7 @@ async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_abo
         assert (await task).success
         journal = payer.session.journal
         assert await Grants(journal).standing() == [], "the yes counts, and the grant does not"
-        old = Grant.of(card, terms, person(""), journal.process_name(), None, journal.clock())
+        old = Grant.of(card, terms, Answerer.person(""), journal.process_name(), None, journal.clock())
         assert await journal.store.commit(Grants(journal).entry(old))
         again = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
         card = await payer.card(again)
@@ -641,7 +641,7 @@ async def test_what_a_sum_is_of_is_said_where_there_are_several():
             life = await payer.session.journal.life(again.call_id)
             assert life.started is not None
             assert life.started["why"].partition(", ")[2] == f"1 of 3 calls, {said}"
-            await Grants(payer.session.journal).revoke(terms.id, person("page"))
+            await Grants(payer.session.journal).revoke(terms.id, Answerer.person("page"))
 
 
 @requirement("GRANT-4")
@@ -671,11 +671,11 @@ async def test_a_grant_that_was_taken_back_allows_nothing():
     async with paying() as payer:
         terms = await payer.grant(calls=5)
         assert await payer.pay() == "ran"
-        assert await Grants(payer.session.journal).revoke(terms.id, person("me"))
+        assert await Grants(payer.session.journal).revoke(terms.id, Answerer.person("me"))
         assert await payer.pay() == "asked"
-        assert not await Grants(payer.session.journal).revoke(terms.id, person("me"))
+        assert not await Grants(payer.session.journal).revoke(terms.id, Answerer.person("me"))
         with pytest.raises(SessionError, match="no such grant"):
-            await Grants(payer.session.journal).revoke("nothing", person("me"))
+            await Grants(payer.session.journal).revoke("nothing", Answerer.person("me"))
 
 
 @requirement("GRANT-5")
@@ -701,7 +701,7 @@ async def test_a_session_ends_the_grants_that_another_program_gave_for_it():
         elsewhere = Journal(journal.store)
         [facts] = await elsewhere.waiting()
         assert await Grants(elsewhere).answer_elsewhere(
-            facts, card.allow_with(payer.offer(card).terms()), person("answer")
+            facts, card.allow_with(payer.offer(card).terms()), Answerer.person("answer")
         )
         assert (await task).success
         assert await payer.pay() == "ran"
@@ -766,7 +766,7 @@ async def test_a_grant_serves_the_person_who_gave_it_wherever_they_sit_and_nobod
         [facts] = await bo.session.journal.waiting()
         given = ada.offer(card).terms(scope="until")
         answered = card.from_facts(facts).allow_with(given)
-        assert await Grants(bo.session.journal).answer_elsewhere(facts, answered, person("page"))
+        assert await Grants(bo.session.journal).answer_elsewhere(facts, answered, Answerer.person("page"))
         await task
         assert MISSES in await ada.pay(7)
         assert await bo.pay(7) == "ran"
@@ -857,8 +857,10 @@ async def test_a_grant_may_be_given_where_another_program_shows_the_card():
         offer = GrantOffer.of(request, Path.cwd())
         assert not isinstance(offer, str)
         with pytest.raises(SessionError, match="written down with its answer"):
-            await elsewhere.answer(facts, request.allow_with(offer.terms()), person("page"))
-        assert await Grants(elsewhere).answer_elsewhere(facts, request.allow_with(offer.terms(calls=3)), person("page"))
+            await elsewhere.answer(facts, request.allow_with(offer.terms()), Answerer.person("page"))
+        assert await Grants(elsewhere).answer_elsewhere(
+            facts, request.allow_with(offer.terms(calls=3)), Answerer.person("page")
+        )
         assert (await task).success
         assert [GRANTED, "answered"] in store.commits
         assert await payer.pay() == "ran"
@@ -877,7 +879,7 @@ async def test_a_grant_that_another_program_gave_serves_whom_the_session_worked_
         offer = GrantOffer.of(request, Path.cwd())
         assert not isinstance(offer, str)
         assert await Grants(journal).answer_elsewhere(
-            facts, request.allow_with(offer.terms(scope="until")), person("page")
+            facts, request.allow_with(offer.terms(scope="until")), Answerer.person("page")
         )
         assert (await task).success
         assert [await payer.pay(), await other.pay(), await nobody.pay()] == ["ran", "asked", "asked"]
@@ -936,10 +938,10 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_longer_elsewhere(tidi
     call, facts, request = await tidier.asked("notes.md")
     terms = GrantTerms(where={"path": {"is": "notes.md"}}, scope="until", until=tidier.journal.clock() + 1000)
     with pytest.raises(SessionError, match="path is another file in a session of another folder"):
-        await Grants(tidier.journal).answer_elsewhere(facts, request.allow_with(terms), person("page"))
-    old = Grant.of(request, terms, person(""), facts["process"], None, tidier.journal.clock())
+        await Grants(tidier.journal).answer_elsewhere(facts, request.allow_with(terms), Answerer.person("page"))
+    old = Grant.of(request, terms, Answerer.person(""), facts["process"], None, tidier.journal.clock())
     written = Grants(tidier.journal).entry(old)
-    assert await tidier.journal.answer(facts, request.allow_with(terms), person("page"), written)
+    assert await tidier.journal.answer(facts, request.allow_with(terms), Answerer.person("page"), written)
     assert (await call).success
     assert len(await Grants(tidier.journal).standing()) == 1
     call, _, _ = await tidier.asked("notes.md")
@@ -1024,17 +1026,19 @@ async def test_the_grants_of_another_person_are_neither_listed_nor_counted_nor_t
         assert [one.grant.id for one in await Grants(lead.session.journal).listed()] == [given.id]
         for unknown in (given.id, "nothing"):
             with pytest.raises(SessionError, match=f"{unknown}: there is no such grant"):
-                await Grants(bo.session.journal).revoke(unknown, person("page"))
+                await Grants(bo.session.journal).revoke(unknown, Answerer.person("page"))
         assert await ada.pay() == "ran"
         # Nor does a step of bo's count what ada was asked.
         async with bo.shown() as card:
             past = await bo.session.would_have_covered(card.call_id, bo.offer(card).terms())
             assert past.words == "You have not answered a card of this tool before."
-        assert await Grants(lead.session.journal).revoke(given.id, person("page"))
-        assert not await Grants(ada.session.journal).revoke(given.id, person("page"))
+        assert await Grants(lead.session.journal).revoke(given.id, Answerer.person("page"))
+        assert not await Grants(ada.session.journal).revoke(given.id, Answerer.person("page"))
         assert await ada.pay() == "asked"
         await ada.grant(scope="until")
-        assert await Grants(bo.session.journal).revoke_all(person("page")) == ["pay: a grant of another person"]
+        assert await Grants(bo.session.journal).revoke_all(Answerer.person("page")) == [
+            "pay: a grant of another person"
+        ]
         assert await ada.pay() == "asked"
 
 
@@ -1052,7 +1056,7 @@ async def test_whoever_answers_for_somebody_reads_whose_a_grant_is_and_who_took_
         [hers], [own] = await Grants(journal).listed(), await Grants(ann.session.journal).listed()
         assert hers.how_long.startswith("in all of ann's sessions until ")
         assert own.how_long.startswith("in all your sessions until ")
-        assert await Grants(journal).revoke(given.id, person(where="command"))
+        assert await Grants(journal).revoke(given.id, Answerer.person(where="command"))
         granted, taken = timeline(await store.read(stream=STREAM, subject=given.id))
         assert ", in all of ann's sessions until " in granted
         assert taken.endswith("taken back by lead at the command line")

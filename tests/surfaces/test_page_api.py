@@ -11,7 +11,7 @@ import pytest
 
 from lastword import Session
 from lastword.call import wait_for_answer
-from lastword.consent import Call, LiveCall, person
+from lastword.consent import Answerer, Call, LiveCall
 from lastword.journal import Journal
 from lastword.store import Entry, MemoryStore
 from lastword.web.page_gate import HEADERS
@@ -616,7 +616,7 @@ async def doubtful(tmp_path):
         while not session.pending():
             await store.changed((await store.head()).seq)
         (request,) = session.pending()
-        sealed = request.allow().sealed(request, person("somebody"), journal.clock())
+        sealed = request.allow().sealed(request, Answerer.person("somebody"), journal.clock())
         assert await journal.answered(request, request.allow(), sealed)
         call = Call(request.call_id, request.tool, request.argument_bytes)
         # What a process leaves behind that dies while the tool runs.

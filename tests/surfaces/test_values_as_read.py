@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lastword import ApprovalRequest, Session, ToolRegistry
 from lastword.card import Face, one_line
 from lastword.card.text import MAX_LAID_OUT, in_one_line, literal, readable
-from lastword.consent import MASK
+from lastword.consent import Secrets
 from lastword.testing import FixedApprover
 
 ODD = (
@@ -128,6 +128,6 @@ async def test_dots_without_quotes_are_a_secret_and_nothing_else():
         return ""
 
     approver = FixedApprover(ApprovalRequest.deny)
-    await Session(registry, approver=approver).call("open_door", {"pin": "1234", "note": MASK})
+    await Session(registry, approver=approver).call("open_door", {"pin": "1234", "note": Secrets.MASK})
     shown = {name: value.text for name, value in Face.of(approver.requests[0]).arguments}
-    assert shown == {"pin": MASK, "note": f'"{MASK}"'}
+    assert shown == {"pin": Secrets.MASK, "note": f'"{Secrets.MASK}"'}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lastword.consent import ALLOWED, CLOSED, ApprovalRequest, UserAction
+from lastword.consent import ALLOWED, ApprovalRequest, UserAction
 from lastword.errors import ToolError, ToolLoadError, did_you_mean
 from lastword.journal import Journal
 from lastword.session import Session
@@ -45,7 +45,7 @@ class TestApproval(TestFunction):
     def __call__(
         self, params: dict[str, Any] | None = None, *, editor: ScriptEditorProvider | None = None
     ) -> dict[str, Any]:
-        session, seen = self._session(CLOSED, editor)
+        session, seen = self._session(UserAction.CLOSED, editor)
         try:
             outcome = session.call_sync(self._here.manifest.id, params or {})
         finally:

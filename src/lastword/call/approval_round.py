@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -21,29 +21,17 @@ from lastword.call.threads import THREADS
 from lastword.consent import (
     ALLOWED,
     Answerer,
-    Approval,
     ApprovalRequest,
     AskingSession,
-    Author,
-    Auto,
     Call,
-    Decider,
-    Forbidden,
-    Granted,
     LiveCall,
-    Nobody,
     Outcome,
-    Person,
     Phase,
-    Ruled,
     Seal,
-    Standing,
+    Secrets,
     UserAction,
-    Waived,
-    is_large,
-    keep_secrets,
+    deciders,
     outcome,
-    read_answerer,
 )
 from lastword.display import displayable
 from lastword.editor import ProjectProvider, changed_bytes, still_current
@@ -58,6 +46,8 @@ if TYPE_CHECKING:
     from lastword.call.setting import Setting
     from lastword.store import Entry
 
+Author = Literal["model", "person"]
+
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5
 
@@ -71,7 +61,7 @@ class Question(msgspec.Struct, frozen=True):
 
     tool: Tool
     call: Call
-    decider: Decider
+    decider: deciders.Decider
     live: LiveCall
     author: Author = "model"
     problem: str | None = None
@@ -93,7 +83,7 @@ class Consent(msgspec.Struct, frozen=True):
     """False for a plain yes that was given here: it goes to the disk in one step with the start of its call."""
 
     @property
-    def approval(self) -> Approval:
+    def approval(self) -> outcome.Approval:
         return _APPROVAL.get(self.sealed.approver.kind, "auto")
 
     def ask_again(self, why: str, earlier: Life | None = None) -> AskAgain:
@@ -128,28 +118,28 @@ class ApprovalRound:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         live = question.live
-        if isinstance(decider, (Ruled, Auto)):
+        if isinstance(decider, (deciders.Ruled, deciders.Auto)):
             put_to = live.put_to or _who_was_asked(earlier)
             is_answered = live.put_to is not None or _has_answered(earlier)
-            if put_to is not None and (isinstance(decider, Ruled) or is_answered):
+            if put_to is not None and (isinstance(decider, deciders.Ruled) or is_answered):
                 # A rule that was loaded, or has something left again, answers no card that a person was shown. Whoever
                 # turns their preset's key means what waits as well, but not what they have answered otherwise.
                 decider = put_to
-        if isinstance(decider, Person):
+        if isinstance(decider, deciders.Person):
             if not decider.is_ruled and tool.manifest.auto_approve is not False:
                 decider = await self._authority.instead_of(decider, tool, call)
-            live.put_to = decider if isinstance(decider, Person) else live.put_to
+            live.put_to = decider if isinstance(decider, deciders.Person) else live.put_to
         if decider is not question.decider:
             question = msgspec.structs.replace(question, decider=decider)
         request = await self._draw(question)
         if isinstance(request, Undrawable):
             raise CallEnds(request.ended(call))
-        if not isinstance(decider, Person):
+        if not isinstance(decider, deciders.Person):
             # Drawing took its time, and whoever stood for the person may have been taken back meanwhile.
             decides_now = await self._decides_now(tool, call, decider, request)
-            if isinstance(decides_now, Forbidden):
+            if isinstance(decides_now, deciders.Forbidden):
                 raise AskAgain(FORBIDDEN_MEANWHILE, values.decode(call.arguments), question.author)
-            if isinstance(decides_now, Person):
+            if isinstance(decides_now, deciders.Person):
                 live.put_to = decides_now
                 request = msgspec.structs.replace(request, missing=decides_now.missing, rule_line=decides_now.line)
             decider = decides_now
@@ -164,18 +154,22 @@ class ApprovalRound:
         return await self._answered(question, request, decider)
 
     async def _decides_now(
-        self, tool: Tool, call: Call, decider: Decider, request: ApprovalRequest
-    ) -> Decider | Forbidden:
+        self, tool: Tool, call: Call, decider: deciders.Decider, request: ApprovalRequest
+    ) -> deciders.Decider | deciders.Forbidden:
         """Who decides at this moment about a call that a standing yes was to decide about."""
         if request.preview:
             written = [path for shown in request.preview for path in (shown.path, shown.renamed_to) if path]
             if file := self._setting.guarded(written, tool):
                 why = f"Asked because it would change {file.path}, and {file.has} are changed by people alone."
-                return Person((), why, True)
+                return deciders.Person((), why, True)
         decides_now = await self._authority.decide(tool, call)
-        if isinstance(decides_now, Nobody):
+        if isinstance(decides_now, deciders.Nobody):
             return decider  # It needs less than it did; what was decided is enough.
-        if isinstance(decider, Waived) and isinstance(decides_now, Person) and not decides_now.is_ruled:
+        if (
+            isinstance(decider, deciders.Waived)
+            and isinstance(decides_now, deciders.Person)
+            and not decides_now.is_ruled
+        ):
             return decider  # The tool's own rule stands, since no other one speaks against it.
         return decides_now
 
@@ -185,7 +179,7 @@ class ApprovalRound:
         if tool.manifest.auto_approve is not False:
             folder = str(tool.folder_from(setting.folder)) if tool.is_placed else ""
             asking = AskingSession(stops, folder, tool.path_schemas, setting.user_digest)
-        if is_large(request.argument_bytes, request.preview):
+        if ApprovalRequest.is_large(request.argument_bytes, request.preview):
             facts = await THREADS.result_of(self._journal.facts_of(request, asking))
         await self._journal.asked(request, asking, facts)
 
@@ -225,19 +219,19 @@ class ApprovalRound:
         )
         return same if same.digest == asked.get("digest") else None
 
-    async def _answered(self, question: Question, request: ApprovalRequest, decider: Decider) -> Consent:
+    async def _answered(self, question: Question, request: ApprovalRequest, decider: deciders.Decider) -> Consent:
         """Wait for the answer, and see to it that it is the only one."""
         action: UserAction
         by: Answerer | Seal
         if question.live.is_cancelled:
             action, by = request.close(), CANCELLED
-        elif isinstance(decider, Auto):
+        elif isinstance(decider, deciders.Auto):
             action, by = ALLOWED, Answerer(self._setting.preset.standing, self._setting.preset.name)
-        elif isinstance(decider, Waived):
+        elif isinstance(decider, deciders.Waived):
             action, by = ALLOWED, Answerer("waiver")
-        elif isinstance(decider, Ruled):
+        elif isinstance(decider, deciders.Ruled):
             action, by = ALLOWED, Answerer("rule", decider.rule)
-        elif isinstance(decider, Granted):
+        elif isinstance(decider, deciders.Granted):
             action, by = ALLOWED, Answerer("grant", decider.id)
         else:
             answer = await self._desk.ask(request)
@@ -264,11 +258,11 @@ class ApprovalRound:
         return self._accepted(question, request, decider, action, sealed)
 
     def _accepted(
-        self, question: Question, request: ApprovalRequest, decider: Decider, action: UserAction, sealed: Seal
+        self, question: Question, request: ApprovalRequest, decider: deciders.Decider, action: UserAction, sealed: Seal
     ) -> Consent:
         """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
         consent, by = Consent(question, request, action.as_counted(sealed, request), sealed), sealed.approver
-        if consent.action.agrees and by.kind != "person" and isinstance(decider, Person):
+        if consent.action.agrees and by.kind != "person" and isinstance(decider, deciders.Person):
             # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
             raise consent.ask_again(f"{by} had said yes, and a person has to be asked now")
         whose = request.principal
@@ -293,7 +287,7 @@ class ApprovalRound:
             # An edit cannot make up for an answer that belongs to another request, or that came too late.
             raise consent.ask_again(void)
         try:
-            given = keep_secrets(given, values.decode(call.arguments), tool.manifest.secrets)
+            given = Secrets.keep(given, values.decode(call.arguments), tool.manifest.secrets)
             arguments = tool.validate(given)
         except ArgumentsError as problem:
             facts = "; ".join(p.fact for p in problem.problems)
@@ -301,7 +295,7 @@ class ApprovalRound:
         if values.canonical(values.decode(arguments)) == values.canonical(values.decode(call.arguments)):
             return consent
         edited = Call(call.id, call.tool, arguments, call.origin)
-        asked = question.decider if isinstance(question.decider, Person) else Person(())
+        asked = question.decider if isinstance(question.decider, deciders.Person) else deciders.Person(())
         request = await self._draw(Question(tool, edited, asked, question.live, author="person"))
         if isinstance(request, Undrawable):
             why = f"the edited call could not be shown: {request.why}"
@@ -350,9 +344,9 @@ class ApprovalRound:
             return await self._burn_and_start(consent, ASKED)
         for _ in range(MAX_TRIES):
             decides_now = await self._decides_now(tool, call, consent.question.decider, consent.request)
-            if isinstance(decides_now, Forbidden):
+            if isinstance(decides_now, deciders.Forbidden):
                 return FORBIDDEN_MEANWHILE
-            if isinstance(decides_now, Person):
+            if isinstance(decides_now, deciders.Person):
                 return f"{by} had said yes, and a person has to be asked now"
             use = await self._authority.use(decides_now, call)
             if isinstance(use, str):
@@ -427,8 +421,8 @@ class ApprovalRound:
             self._setting,
             author=question.author,
             problem=question.problem,
-            missing=decider.missing if isinstance(decider, Person) else (),
-            rule_line=decider.line if isinstance(decider, Person) else "",
+            missing=decider.missing if isinstance(decider, deciders.Person) else (),
+            rule_line=decider.line if isinstance(decider, deciders.Person) else "",
             denials=question.denials,
         )
 
@@ -439,18 +433,18 @@ class ApprovalRound:
             audience.tell(Answered(consent.request.call_id, consent.action, consent.sealed.approver))
 
 
-def _who_was_asked(earlier: Life | None) -> Person | None:
+def _who_was_asked(earlier: Life | None) -> deciders.Person | None:
     """Whom a question of an earlier process was put to; None where it was not put to a person."""
     if earlier is None or earlier.asked is None:
         return None
     missing, line = tuple(earlier.asked.get("missing", ())), earlier.asked.get("rule_line", "")
-    return Person(missing, line) if missing or line else None
+    return deciders.Person(missing, line) if missing or line else None
 
 
 def _has_answered(earlier: Life | None) -> bool:
     """Whether a person has answered a question of an earlier process."""
     answer = None if earlier is None else earlier.answered
-    return answer is not None and read_answerer(answer.get("approver")).kind == "person"
+    return answer is not None and Answerer.read(answer.get("approver")).kind == "person"
 
 
-_APPROVAL: dict[Standing, Approval] = {"person": "person", "waiver": "waived", "rule": "rule", "grant": "grant"}
+_APPROVAL: dict[str, outcome.Approval] = {"person": "person", "waiver": "waived", "rule": "rule", "grant": "grant"}

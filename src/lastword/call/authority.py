@@ -14,7 +14,7 @@ import msgspec
 
 from lastword import values
 from lastword.call.draw import waives
-from lastword.consent import Answerer, Auto, Call, Forbidden, Granted, Nobody, Person, Ruled, Waived
+from lastword.consent import Answerer, Call, deciders
 from lastword.display import visible
 from lastword.editor import PATHS
 from lastword.journal import NotAsked
@@ -53,16 +53,16 @@ class Authority:
         policy = self._setting.policy
         return policy is not None and policy.verdict(tool, call, self._setting.folder).saying == "deny"
 
-    async def decide(self, tool: Tool, call: Call) -> Decision | Granted:
+    async def decide(self, tool: Tool, call: Call) -> Decision | deciders.Granted:
         """Whose yes a call needs at this moment, with everything that stands in the journal."""
         found = self.at_once(tool, call)
-        if isinstance(found, Ruled) and found.is_limited:
+        if isinstance(found, deciders.Ruled) and found.is_limited:
             return await self._if_left(found, tool, call)
-        if isinstance(found, Person):
+        if isinstance(found, deciders.Person):
             return await self.instead_of(found, tool, call)
         return found
 
-    async def instead_of(self, person: Person, tool: Tool, call: Call) -> Person | Granted:
+    async def instead_of(self, person: deciders.Person, tool: Tool, call: Call) -> deciders.Person | deciders.Granted:
         """A grant that covers a call about which a person would be asked; else the person, and why it is they."""
         if person.is_ruled or tool.manifest.auto_approve is False:
             return person
@@ -74,7 +74,7 @@ class Authority:
         for grant in grants:
             if await self._grants.waited_before(grant, call.id):
                 continue  # Its card goes on waiting as it was, also when its program comes back to it.
-            granted = Granted(grant.id, grant.words, grant.account.calls, grant.account.sums)
+            granted = deciders.Granted(grant.id, grant.words, grant.account.calls, grant.account.sums)
             use = await self._accounts.next_use(granted, call)
             if not isinstance(use, str):
                 return granted
@@ -85,7 +85,7 @@ class Authority:
             return _asked_because(why, person)
         return person if grants or person.line else await self._with_nearest(person, who, tool, call)
 
-    async def _with_nearest(self, person: Person, who: GrantWho, tool: Tool, call: Call) -> Person:
+    async def _with_nearest(self, person: deciders.Person, who: GrantWho, tool: Tool, call: Call) -> deciders.Person:
         """The person, told of a grant of theirs that just misses. Where a rule comes near, its line says so already."""
         folder = partial(tool.folder_from, self._setting.folder)
         found = await self._grants.nearest(who, tool, call.arguments, folder)
@@ -97,11 +97,11 @@ class Authority:
     async def still_stands(self, tool: Tool, call: Call, by: Answerer) -> bool:
         """Whether what a call was started by, without asking anybody, stands still. What it used was counted then."""
         found = self.at_once(tool, call)
-        if isinstance(found, (Nobody, Auto)):
+        if isinstance(found, (deciders.Nobody, deciders.Auto)):
             return True
-        if isinstance(found, Ruled):
+        if isinstance(found, deciders.Ruled):
             return by.kind == "rule" and by.name in (found.rule, *(other.rule for other in found.others))
-        if isinstance(found, Forbidden) or found.is_ruled:
+        if isinstance(found, deciders.Forbidden) or found.is_ruled:
             return False
         if by.kind == "waiver":
             return await waives(tool, call, self._setting)
@@ -118,14 +118,16 @@ class Authority:
         """What would be decided at this moment, and by what. The tool's own rule is asked; nothing else of it runs."""
         setting = self._setting
         found = await self.decide(tool, call)
-        if not isinstance(found, (Nobody, Forbidden, Person)) and (file := self._guarded(tool, call)):
+        if not isinstance(found, (deciders.Nobody, deciders.Forbidden, deciders.Person)) and (
+            file := self._guarded(tool, call)
+        ):
             return Explanation("ask", f"{visible(file.path)} {file.why}")
-        if isinstance(found, Granted):
+        if isinstance(found, deciders.Granted):
             use = await self._accounts.next_use(found, call)
             return Explanation("allow", use if isinstance(use, str) else use.words)
         # In the order in which a call meets them: a rule with nothing left asks, and the tool's own is not heard.
         by_rules = self.at_once(tool, call)
-        if isinstance(by_rules, Person) and not by_rules.is_ruled and await waives(tool, call, setting):
+        if isinstance(by_rules, deciders.Person) and not by_rules.is_ruled and await waives(tool, call, setting):
             if file := self._guarded(tool, call):
                 return Explanation("ask", f"{visible(file.path)} {file.why}")
             return Explanation("allow", "The tool's own rule says that nobody need be asked about these arguments")
@@ -141,7 +143,9 @@ class Authority:
         texts = [part.get(name) for part in parts for name in (part if tool.spell is None else PATHS)]
         return self._setting.guarded([text for text in texts if isinstance(text, str) and len(text) <= MAX_PATH], tool)
 
-    async def _if_left(self, rule: Ruled, tool: Tool, call: Call) -> Ruled | Person | Granted:
+    async def _if_left(
+        self, rule: deciders.Ruled, tool: Tool, call: Call
+    ) -> deciders.Ruled | deciders.Person | deciders.Granted:
         """The first of the rules that allow it of which something is left; else a grant, or a person, told why."""
         why = ""
         for one in (rule, *rule.others):
@@ -149,19 +153,19 @@ class Authority:
             if not isinstance(use, str):
                 return one
             why = why or use
-        return await self.instead_of(_asked_because(why, Person(("preset",))), tool, call)
+        return await self.instead_of(_asked_because(why, deciders.Person(("preset",))), tool, call)
 
-    async def use(self, decider: Decision | Granted | Waived, call: Call) -> NotAsked | str:
+    async def use(self, decider: Decision | deciders.Granted | deciders.Waived, call: Call) -> NotAsked | str:
         """What to write down with a start that nobody was asked about, or why it cannot start after all."""
         match decider:
-            case Auto() | Waived():
+            case deciders.Auto() | deciders.Waived():
                 return NotAsked()
-            case Ruled() if not decider.is_limited:
+            case deciders.Ruled() if not decider.is_limited:
                 return NotAsked(f"the rule {decider.rule} allows it")
-            case Ruled() | Granted():
+            case deciders.Ruled() | deciders.Granted():
                 use = await self._accounts.next_use(decider, call)
                 return use if isinstance(use, str) else NotAsked(use.words, (use.entry,))
-        assert isinstance(decider, (Nobody, Forbidden, Person))
+        assert isinstance(decider, (deciders.Nobody, deciders.Forbidden, deciders.Person))
         return "nothing stands for a person any more"
 
     async def is_lost(self, used: NotAsked) -> bool:
@@ -189,6 +193,6 @@ class Authority:
         return action, (self._grants.entry(given),)
 
 
-def _asked_because(why: str, person: Person) -> Person:
+def _asked_because(why: str, person: deciders.Person) -> deciders.Person:
     """Somebody to be asked, since nothing is left of what stood for them."""
     return msgspec.structs.replace(person, line=f"Asked because {why}.", why=why)

@@ -20,18 +20,7 @@ import msgspec
 from lastword import values
 from lastword.call.setting import Asked, QuestionAnswered, QuestionAsked, Reported, Setting
 from lastword.call.threads import THREADS, start
-from lastword.consent import (
-    Answerer,
-    ApprovalRequest,
-    Approver,
-    Outcome,
-    Phase,
-    Seal,
-    UserAction,
-    answerer_of,
-    outcome,
-    person,
-)
+from lastword.consent import Answerer, ApprovalRequest, Approver, Outcome, Phase, Seal, UserAction, outcome
 from lastword.display import displayable
 from lastword.errors import Detached, LastWordError, QuestionError, Tampered
 from lastword.journal import OnceKey, how, put_down, question_answer_key, read_given_answer, write_answer
@@ -49,7 +38,7 @@ OnQuestion = Callable[[ToolQuestion], Awaitable[QuestionAnswer] | QuestionAnswer
 """Whoever answers what running tools ask: an async function, or a plain one, which then runs in a thread."""
 
 # Whoever cancels a call closes its card, and its questions.
-CANCELLED = person("cancel")
+CANCELLED = Answerer.person("cancel")
 CALL_CANCELLED = "the call was cancelled"
 CALL_OVER = "the call is over"
 TOOL_LEFT = "the tool stopped waiting for the answer"
@@ -136,7 +125,7 @@ class Desk:
             if not isinstance(action, UserAction):
                 hint = "return request.allow() or request.deny(reason)"
                 raise LastWordError(f"it answered with a {type(action).__name__} instead of a UserAction", hint=hint)
-            by = answerer_of(approver)
+            by = Answerer.of(approver)
         except BaseException as problem:
             # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
             if not answer.done():
@@ -230,7 +219,7 @@ class Desk:
         try:
             said = await _said(on_question, waiting.question)
             # For a method, the object that it belongs to says who answers.
-            by = answerer_of(getattr(on_question, "__self__", None) or on_question)
+            by = Answerer.of(getattr(on_question, "__self__", None) or on_question)
             answer = questions.check_answer(waiting.question, said)
         except BaseException as problem:
             # Whoever fails to answer is nobody. Their trouble is for the log, not for the tool.

@@ -21,22 +21,7 @@ from lastword.call.desk import Desk
 from lastword.call.draw import decline, waives
 from lastword.call.execution import Attempt
 from lastword.call.setting import DeniedByRule, Finished, masked
-from lastword.consent import (
-    ALLOWED,
-    SECOND,
-    WAIVED,
-    Call,
-    Forbidden,
-    Kind,
-    LiveCall,
-    Nobody,
-    Outcome,
-    Person,
-    Phase,
-    handed_over_outcome,
-    hide,
-    outcome,
-)
+from lastword.consent import ALLOWED, Call, Kind, LiveCall, Outcome, Phase, Secrets, UserAction, deciders, outcome
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import ArgumentsError, SessionError, StoreError, UnknownTool
@@ -100,9 +85,9 @@ class Door:
         if not tool.manifest.require_approval and self.setting.policy is None:
             return self._run_freely(tool, call, resumable)  # As it would be decided below.
         decider = self._decide(tool, call)
-        if isinstance(decider, Nobody):
+        if isinstance(decider, deciders.Nobody):
             return self._run_freely(tool, call, resumable)
-        if isinstance(decider, Forbidden):
+        if isinstance(decider, deciders.Forbidden):
             return self._finish_freely(self._forbidden(tool, call, decider))
         question = Question(tool, call, decider, LiveCall(), problem=problem, earlier=earlier, denials=denials)
         return self._ask_and_run(question, resumable)
@@ -112,9 +97,9 @@ class Door:
         setting = self.setting
         return decide(tool, setting.preset, setting.policy, call, setting.folder)
 
-    def _forbidden(self, tool: Tool, call: Call, decider: Forbidden) -> Outcome:
+    def _forbidden(self, tool: Tool, call: Call, decider: deciders.Forbidden) -> Outcome:
         """A rule denies the call. What it was to do is remembered and told: its end alone would not say it."""
-        hidden = hide(values.decode(call.arguments), tool.secrets)
+        hidden = Secrets.hide(values.decode(call.arguments), tool.secrets)
         facts = {"tool": call.tool, "arguments": hidden, "origin": call.origin, "rule": decider.rule}
         self.journal.note(self.setting.session_id, "forbidden", call.id, facts)
         if self.setting.audience.listeners:
@@ -129,7 +114,7 @@ class Door:
             tool, call = self.admit(call_id, name, arguments, "")
         except (UnknownTool, ArgumentsError) as refusal:
             return self._turned_away(call_id, name, refusal)
-        if isinstance(self._decide(tool, call), Nobody):
+        if isinstance(self._decide(tool, call), deciders.Nobody):
             return None
         words = words or outcome.denied_with_the_rest(call.tool)
         return self._finish_freely(Outcome(kind="denied", message=words, call_id=call_id, tool=call.tool))
@@ -231,15 +216,15 @@ class Door:
         if live.is_cancelled:  # Everything was stopped in the same moment, and nobody was told of a yes yet.
             return await self._finish(_stopped(call, live), live)
         live.phase = Phase.ENDING  # The journal has that it was handed over, and no start.
-        return self._told(handed_over_outcome(call, tool.carried_out_by, consent.approval, live.not_asked))
+        return self._told(Outcome.handed_over(call, tool.carried_out_by, consent.approval, live.not_asked))
 
     async def _unless_waived(self, question: Question) -> Question:
         """The question, unless the tool's own rule says that nobody need be asked about these arguments."""
         decider = question.decider
-        if question.tool.needs_approval is None or not isinstance(decider, Person) or decider.is_ruled:
+        if question.tool.needs_approval is None or not isinstance(decider, deciders.Person) or decider.is_ruled:
             return question
         waived = await waives(question.tool, question.call, self.setting)
-        return msgspec.structs.replace(question, decider=WAIVED) if waived else question
+        return msgspec.structs.replace(question, decider=deciders.WAIVED) if waived else question
 
     async def _question_again(self, question: Question, again: AskAgain) -> Question:
         """The same call once more. The tool may have changed since, or be gone, or need no yes any longer."""
@@ -252,9 +237,9 @@ class Door:
         except (UnknownTool, ArgumentsError) as refusal:
             raise CallEnds(self._turned_away(call.id, call.tool, refusal), is_told=True) from None
         decider = self._decide(tool, call)
-        if isinstance(decider, Nobody):
+        if isinstance(decider, deciders.Nobody):
             raise CallEnds(await self._run_freely_after_all(tool, call, live), is_told=True)
-        if isinstance(decider, Forbidden):
+        if isinstance(decider, deciders.Forbidden):
             raise CallEnds(self._forbidden(tool, call, decider))
         asked = Question(tool, call, decider, live, again.author, again.why, again.earlier, question.denials)
         return await self._unless_waived(asked)
@@ -280,7 +265,7 @@ class Door:
                 raise decided_already(call.id)
             shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
             attempt = Attempt(self.setting, self.desk, tool, call, live, life.started["approval"], shown)
-            pressed = SECOND if (life.answered or {}).get("acts") else ALLOWED
+            pressed = UserAction.SECOND if (life.answered or {}).get("acts") else ALLOWED
             return await self._run_started(call, live, attempt.run(pressed))
         finally:
             del self.setting.live[call.id]

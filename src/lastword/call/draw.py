@@ -23,7 +23,7 @@ from lastword.call.execution import Execution
 from lastword.call.result import verdict
 from lastword.call.threads import THREADS
 from lastword.card import Face
-from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, Kind, LiveCall, Outcome, is_large, outcome
+from lastword.consent import ApprovalRequest, Call, Kind, LiveCall, Outcome, outcome
 from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
@@ -32,7 +32,7 @@ from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observation, Observati
 
 if TYPE_CHECKING:
     from lastword.call.setting import Setting
-    from lastword.consent import Answerer, Approval, UserAction
+    from lastword.consent import Answerer, UserAction, outcome
 
 log = logging.getLogger("lastword")
 
@@ -122,8 +122,8 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
         "argument_bytes": call.arguments,
         "title": said.title or manifest.display_name,
         "message": said.message or manifest.description,
-        "primary_button_label": said.primary_button_label or ALLOW,
-        "secondary_button_label": said.secondary_button_label or CANCEL,
+        "primary_button_label": said.primary_button_label or ApprovalRequest.ALLOW,
+        "secondary_button_label": said.secondary_button_label or ApprovalRequest.CANCEL,
         "preview_label": (said.preview_label or PREVIEW) if previews else None,
         "preview": previews,
         "reads": reads,
@@ -133,7 +133,7 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
         "carried_out_by": tool.carried_out_by or "",
         **facts,
     }
-    if is_large(call.arguments, previews):
+    if ApprovalRequest.is_large(call.arguments, previews):
         return await THREADS.result_of(partial(_large, shown))
     return ApprovalRequest(**shown)
 
@@ -250,7 +250,7 @@ def _ask_rule(tool: Tool, arguments: bytes, finish: Finish) -> Any:
 
 
 async def decline(
-    setting: Setting, tool: Tool, call: Call, action: UserAction, approval: Approval, by: Answerer
+    setting: Setting, tool: Tool, call: Call, action: UserAction, approval: outcome.Approval, by: Answerer
 ) -> Outcome:
     """The answer is no. A tool that takes the answer may word it, under the guard."""
     own_words: str | None = None

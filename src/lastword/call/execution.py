@@ -26,7 +26,7 @@ from lastword.errors import ToolError
 from lastword.tools import Tool, ToolContext
 
 if TYPE_CHECKING:
-    from lastword.consent import Approval, ApprovalRequest
+    from lastword.consent import ApprovalRequest, outcome
     from lastword.editor import Preview
     from lastword.tools.guard import Guard
 
@@ -328,7 +328,7 @@ class Attempt(Execution):
         tool: Tool,
         call: Call,
         live: LiveCall,
-        approval: Approval,
+        approval: outcome.Approval,
         previews: tuple[Preview, ...] = (),
         request: ApprovalRequest | None = None,
     ) -> None:

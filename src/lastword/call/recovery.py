@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from lastword import values
 from lastword.call.door import Door, decided_already
-from lastword.consent import Kind, Outcome, hide, outcome, read_answerer
+from lastword.consent import Answerer, Kind, Outcome, Secrets, outcome
 from lastword.errors import ArgumentsError, SessionError
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ async def recover(
         # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
         agreed = life.started["arguments"]
         tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
-        is_agreed = values.equal(hide(values.decode(call.arguments), tool.secrets), agreed)
+        is_agreed = values.equal(Secrets.hide(values.decode(call.arguments), tool.secrets), agreed)
         # A person's yes was to this call. A standing one may have been taken back since.
-        by = read_answerer((life.answered or {}).get("approver"))
+        by = Answerer.read((life.answered or {}).get("approver"))
         is_agreed = is_agreed and (by.kind == "person" or await door.authority.still_stands(tool, call, by))
         if is_agreed and not door.authority.forbids(tool, call):
             return await door.start_again(tool, call, life, "it declares itself idempotent")
@@ -111,7 +111,7 @@ def difference(life: Life, tool: Tool, arguments: Any) -> str | None:
     if "arguments" not in known:
         return None  # It was turned away before its arguments were worth writing down.
     try:
-        now = hide(values.decode(tool.validate({} if arguments is None else arguments)), tool.secrets)
+        now = Secrets.hide(values.decode(tool.validate({} if arguments is None else arguments)), tool.secrets)
     except ArgumentsError:
         now = None
     return None if now is not None and values.equal(now, known["arguments"]) else f"{tool.name} with other arguments"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from lastword import values
-from lastword.consent import Kept, Kind, Outcome, clean_alt, clean_name, in_words, outcome, size_in_words
+from lastword.consent import Kept, Kind, Outcome, outcome
 from lastword.display import displayable
 from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, OutcomeUnknown, ToolError
 from lastword.tools import Tool, content
 
 if TYPE_CHECKING:
-    from lastword.consent import Approval, ApprovalRequest, Call, LiveCall
+    from lastword.consent import ApprovalRequest, Call, LiveCall, outcome
     from lastword.editor import SealedEditor
 
 log = logging.getLogger("lastword")
@@ -85,7 +85,7 @@ Ended = Returned | Raised | StoppedEarly | TimedOut | StillActs
 def verdict(
     tool: Tool,
     call: Call,
-    approval: Approval,
+    approval: outcome.Approval,
     ended: Ended,
     live: LiveCall,
     editor: SealedEditor | None = None,
@@ -128,14 +128,14 @@ def _as_it_wrote(result: Outcome, editor: SealedEditor) -> Outcome:
     return result
 
 
-def _with_content(tool: Tool, call_id: str, approval: Approval, value: Any, live: LiveCall) -> Outcome:
+def _with_content(tool: Tool, call_id: str, approval: outcome.Approval, value: Any, live: LiveCall) -> Outcome:
     try:
         taken = take(tool.name, value)
     except ToolError as problem:
         return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
     if taken is None:
         return _returned(tool, call_id, approval, value)
-    described = in_words(taken.kept)
+    described = Kept.in_words(taken.kept)
     if taken.has_value or tool.style == "assistant":
         result = _returned(tool, call_id, approval, taken.value)
         if result.kind == "failed" and type(taken.value) is not dict:
@@ -153,7 +153,7 @@ def _with_content(tool: Tool, call_id: str, approval: Approval, value: Any, live
     return msgspec.structs.replace(result, message=message, content=taken.kept)
 
 
-def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outcome:
+def _returned(tool: Tool, call_id: str, approval: outcome.Approval, value: Any) -> Outcome:
     if tool.style != "registry" and type(value) is dict and len(value) == 2:
         success, message = value.get("success"), value.get("message")
         if type(success) is bool and type(message) is str:
@@ -257,13 +257,13 @@ def _taken(tool: str, value: Any, has_value: bool, given: Sequence[Any]) -> Take
     kept: list[Kept] = []
     for block in blocks:
         if block.data is None:
-            name = clean_name(block.name, block.kind, block.media_type or "")
+            name = Kept.clean_name(block.name, block.kind, block.media_type or "")
             raise _too_large(
-                tool, f"{name} has more than {size_in_words(content.MAX_BLOCK_BYTES)}, the most for one block"
+                tool, f"{name} has more than {Kept.size_in_words(content.MAX_BLOCK_BYTES)}, the most for one block"
             )
         total += len(block.data)
         if total > content.MAX_RESULT_BYTES:
-            raise _too_large(tool, f"its blocks have more than {size_in_words(content.MAX_RESULT_BYTES)} together")
+            raise _too_large(tool, f"its blocks have more than {Kept.size_in_words(content.MAX_RESULT_BYTES)} together")
         kept.append(_keep(block, block.data))
     texts = tuple(block.data.decode() for block in blocks if block.data is not None and block.kind == "text")
     return Taken(value, has_value, tuple(kept), tuple(block.data for block in blocks if block.data is not None), texts)
@@ -271,8 +271,8 @@ def _taken(tool: str, value: Any, has_value: bool, given: Sequence[Any]) -> Take
 
 def _keep(block: content.Block, data: bytes) -> Kept:
     kind, media_type = content.true_kind(block.kind, data, block.media_type, block.name)
-    name = clean_name(block.name, kind, media_type)
-    return Kept(kind, values.digest(data), media_type, len(data), name, clean_alt(block.alt))
+    name = Kept.clean_name(block.name, kind, media_type)
+    return Kept(kind, values.digest(data), media_type, len(data), name, Kept.clean_alt(block.alt))
 
 
 def _too_large(tool: str, why: str) -> ToolError:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from lastword import rules, values
-from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, UserAction, mask
+from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, Secrets, UserAction
 from lastword.editor import folder_of
 from lastword.errors import SessionError
 from lastword.tools import ToolContext, ToolQuestion
 
 if TYPE_CHECKING:
-    from lastword.consent import Preset, Stoppable
+    from lastword.consent import Preset
     from lastword.editor import ScriptEditorProvider
     from lastword.journal import Journal
     from lastword.rules import Policy
@@ -75,7 +75,7 @@ class Setting:
     """The scripts that are carried out right now."""
 
     @property
-    def running(self) -> dict[str, Stoppable]:
+    def running(self) -> dict[str, LiveCall.Stoppable]:
         """The calls whose code runs right now."""
         return {
             call_id: live.execution
@@ -104,7 +104,7 @@ class Setting:
 
 def masked(arguments: bytes, tool: Tool) -> bytes:
     """What listeners are told of a call's arguments."""
-    return values.written(mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments
+    return values.written(Secrets.mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ import msgspec
 
 from lastword.call.setting import CANCEL_GRACE_SECONDS
 from lastword.card import called, one_line, summary_of
-from lastword.consent import STOPPED, Answerer, LiveCall, UserAction, read_answerer, unhidden
+from lastword.consent import Answerer, LiveCall, Outcome, Secrets, UserAction
 from lastword.errors import StoreError, Tampered
 from lastword.journal import (
     ANSWERED,
@@ -35,7 +35,6 @@ from lastword.journal import (
 
 if TYPE_CHECKING:
     from lastword.call.door import Door
-    from lastword.consent import Stoppable
     from lastword.store import Record
 
 log = logging.getLogger("lastword")
@@ -183,7 +182,7 @@ class StopUnderWay:
     async def deny(self, by: Answerer) -> None:
         """Deny every question that waits, and take back every yes that has started nothing yet."""
         store = self._journal.store
-        no = UserAction(False, True, STOPPED)
+        no = UserAction(False, True, Outcome.STOPPED)
         for record in await store.current("asked"):
             try:
                 facts = data_of(record)
@@ -200,7 +199,7 @@ class StopUnderWay:
         answer = await self._journal.store.taken(OnceKey.answer(nonce))
         if answer is None or answer.data is None or not read_answer(nonce, data_of(answer))[0].agrees:
             return False
-        why = {"why": STOPPED}
+        why = {"why": Outcome.STOPPED}
         return await self._journal.claim(record.stream, "voided", record.subject, why, once=OnceKey.burn(nonce))
 
     async def find_running(self) -> None:
@@ -280,7 +279,7 @@ def _words_of(facts: dict[str, Any], session_id: str) -> tuple[str, str, str]:
     arguments, program, process = facts.get("arguments"), facts.get("program"), facts.get("process")
     return (
         one_line(str(facts.get("display_name") or facts.get("tool") or "a tool")),
-        summary_of(unhidden(arguments)) if isinstance(arguments, dict) else "",
+        summary_of(Secrets.unhidden(arguments)) if isinstance(arguments, dict) else "",
         called(program, str(process or ""), session_id) if isinstance(program, str) and program else "",
     )
 
@@ -389,7 +388,7 @@ class Subscription:
         self._stops = number
         record = await self._journal.store.taken(OnceKey.stop(number))
         assert record is not None, "a stop was counted that nobody wrote down"
-        by = read_answerer(data_of(record).get("by"))
+        by = Answerer.read(data_of(record).get("by"))
         reached: dict[str, LiveCall] = {}
         for call_id, live in list(self._setting.live.items()):
             if await self._was_there(call_id, live, number, record):
@@ -412,7 +411,7 @@ class Subscription:
             if by.kind != "person":
                 live.cancelled_by = str(by)
             waiting = desk.pending.get(call_id)
-            if waiting is None or not desk.answer(call_id, waiting.request.deny(STOPPED), by):
+            if waiting is None or not desk.answer(call_id, waiting.request.deny(Outcome.STOPPED), by):
                 desk.cancel(call_id)
 
     async def _was_there(self, call_id: str, live: LiveCall, number: int, stop: Record) -> bool:
@@ -423,7 +422,7 @@ class Subscription:
         # Its record does not wait for the disk, so it may have been overtaken by the stop; its time has not.
         return not first or first[0].seq < stop.seq or first[0].at <= stop.at
 
-    async def _see_through(self, number: int, told: Mapping[str, Stoppable]) -> None:
+    async def _see_through(self, number: int, told: Mapping[str, LiveCall.Stoppable]) -> None:
         """Say which code goes on although it was told to stop."""
         for _ in range(2 + int(self._setting.limits.cancel_grace_seconds / SETTLE_SECONDS)):
             if not any(execution.is_working for execution in told.values()):

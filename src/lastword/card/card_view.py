@@ -15,7 +15,7 @@ from lastword import values
 from lastword.card import views
 from lastword.card.face import Face, marked_spans
 from lastword.card.text import fold_of, literal, one_line, visible
-from lastword.consent import ApprovalRequest, mask
+from lastword.consent import ApprovalRequest, Secrets
 from lastword.display import is_plain, marks, units
 from lastword.editor import DiffLine, FileDiff, Preview
 
@@ -28,7 +28,7 @@ FOLD_LINES_OF_DIFF = 400
 def card_of(request: ApprovalRequest, why_no_grant: str) -> views.CardView:
     """Everything that a person needs to decide. `why_no_grant`: why nothing can be granted from it, if so it is."""
     given = request.arguments
-    words = Face.of(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
+    words = Face.of(request, fold=False, given=Secrets.mask(given, request.manifest.secrets), preview=False)
     content = _content_of(request, given)
     arguments = tuple(_arguments(request, given, words, content))
     message_fold = fold_of(words.message.text)

@@ -9,7 +9,7 @@ from typing import Any
 
 from lastword import values
 from lastword.card.text import literal, one_line, readable
-from lastword.consent import MASK, ApprovalRequest, UserAction
+from lastword.consent import ApprovalRequest, Secrets, UserAction
 from lastword.errors import ArgumentsError, NotJSON, Problem, did_you_mean
 from lastword.tools import Manifest, QuestionAnswer, Tool, ToolQuestion, questions
 
@@ -140,7 +140,7 @@ class Draft:
 
     def _shown(self, name: str, value: Any) -> str:
         if self.is_secret(name):
-            return MASK
+            return Secrets.MASK
         # A list is shown as it was typed: somebody agrees to this line.
         return one_line(readable(value) if isinstance(value, str) else literal(value))
 

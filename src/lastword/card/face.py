@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lastword.card.text import Passage, beginning, in_one_line, literal, one_line, passage, readable
 from lastword.card.views import FormChoice, FormField, InboxEntry, QuestionView, Waits
-from lastword.consent import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
+from lastword.consent import ApprovalRequest, Secrets
 from lastword.display import TAB, color_name, glyph, is_plain, units, visible, visible_parts
 from lastword.editor import DrawnOnce, FileDiff, Preview, Row
 
@@ -170,7 +170,7 @@ class Face:
             edited=request.author == "person",
             # Dots without quotes are ours: a text of dots keeps its own.
             arguments=tuple(
-                (one_line(name), Passage(MASK) if name in manifest.secrets else passage(read(value), fold=fold))
+                (one_line(name), Passage(Secrets.MASK) if name in manifest.secrets else passage(read(value), fold=fold))
                 for name, value in shown
             ),
             arguments_hidden=len(rows) - len(shown),
@@ -184,7 +184,7 @@ class Face:
             diff=tuple(diff),
             diff_hidden=diff_hidden,
             primary=_primary(request.primary_button_label),
-            secondary=DENY if manifest.secondary_acts else _secondary(request.secondary_button_label),
+            secondary=ApprovalRequest.DENY if manifest.secondary_acts else _secondary(request.secondary_button_label),
             second=_second(request.secondary_button_label) if manifest.secondary_acts else "",
             editable=bool(manifest.parameters) or manifest.additional_parameters,
             offers_rest=request.offers_rest,
@@ -373,21 +373,23 @@ def _fold_row(hidden: Sequence[Row]) -> Row:
 
 
 def _primary(label: str) -> str:
-    shown = one_line(label, MAX_LABEL) or ALLOW
-    return f"{ALLOW} (the tool calls it “{shown}”)" if shown.casefold().strip(" .!") in _SAYS_NO else shown
+    shown = one_line(label, MAX_LABEL) or ApprovalRequest.ALLOW
+    return (
+        f"{ApprovalRequest.ALLOW} (the tool calls it “{shown}”)" if shown.casefold().strip(" .!") in _SAYS_NO else shown
+    )
 
 
 def _secondary(label: str) -> str:
     shown = one_line(label, MAX_LABEL)
-    return DENY if not shown or shown.casefold() == CANCEL.casefold() else shown
+    return ApprovalRequest.DENY if not shown or shown.casefold() == ApprovalRequest.CANCEL.casefold() else shown
 
 
 def _second(label: str) -> str:
     """A second button that acts must not look as if it did not."""
     shown = one_line(label, MAX_LABEL)
-    return (
-        f"{ALLOW} the second way" + (f" (the tool calls it “{shown}”)" if shown else "") if _says_no(shown) else shown
-    )
+    if not _says_no(shown):
+        return shown
+    return f"{ApprovalRequest.ALLOW} the second way" + (f" (the tool calls it “{shown}”)" if shown else "")
 
 
 def _says_no(label: str) -> bool:

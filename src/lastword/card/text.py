@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lastword.consent import MASK
+from lastword.consent import Secrets
 from lastword.display import shortened as shortened
 from lastword.display import units
 from lastword.display import visible as visible
@@ -101,7 +101,7 @@ def in_one_line(value: Any) -> str:
     if isinstance(value, dict) and value:
         return ", ".join(f"{_name(name)} {_within(item)}" for name, item in value.items())
     # Dots without quotes are a secret's. Nobody decides here by a text that looks like one.
-    return MASK if value == MASK else readable(value)
+    return Secrets.MASK if value == Secrets.MASK else readable(value)
 
 
 def literal(value: Any) -> str:

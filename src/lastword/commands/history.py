@@ -25,7 +25,7 @@ from lastword.commands.invocation import (
     with_journal,
     with_own_journal,
 )
-from lastword.consent import Kept, clean_name, size_in_words, unhidden
+from lastword.consent import Kept, Secrets
 from lastword.editor import ProjectEditor
 from lastword.errors import EditError, LastWordError, SessionError
 from lastword.journal import Journal, content_of, data_of, handover_in_words, timeline
@@ -99,7 +99,7 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
 
     def tell(facts: dict[str, Any]) -> None:
         say(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {facts['tool']}")
-        click.echo(f"    {summary_of(unhidden(facts['arguments'])) or 'no arguments'}")
+        click.echo(f"    {summary_of(Secrets.unhidden(facts['arguments'])) or 'no arguments'}")
 
     after = "lastword show ID tells the life of one; lastword calls --session ID lists those of a session."
     return print_list(with_journal(store, read), as_json, tell, after=after, none="Nothing was called yet.")
@@ -241,7 +241,7 @@ def listed(id: str, held: Sequence[tuple[str, Kept]]) -> Iterator[str]:
     for call_id, kept in held:
         about = f": {kept.alt}" if kept.alt else ""
         of = "" if call_id == id else f" of {call_id}"
-        facts = f"{kept.name}{of}, {kept.media_type}, {size_in_words(kept.size)}{about}"
+        facts = f"{kept.name}{of}, {kept.media_type}, {Kept.size_in_words(kept.size)}{about}"
         yield f"  {kept.kind:5}  {facts}"
     yield f"lastword show {id} --save DIR writes {'it' if len(held) == 1 else 'them'} into a folder."
 
@@ -252,7 +252,7 @@ async def save(journal: Journal, held: Sequence[tuple[str, Kept]], folder: Path)
         saved = []
         for call_id, named in held:
             kept, data = await journal.content(call_id, named.digest)  # Proven, whatever the list says.
-            saved.append(_write(folder, clean_name(named.name, kept.kind, kept.media_type), data))
+            saved.append(_write(folder, Kept.clean_name(named.name, kept.kind, kept.media_type), data))
         return saved
     except OSError as problem:
         raise LastWordError(f"it cannot be written: {problem.strerror}", place=str(folder)) from None

@@ -31,7 +31,7 @@ from lastword.cli import WRONG_USAGE as WRONG_USAGE
 from lastword.cli import Misused as Misused
 from lastword.cli import complain as complain
 from lastword.config import Config, load
-from lastword.consent import People, person
+from lastword.consent import Answerer, People
 from lastword.display import visible
 from lastword.errors import ConfigError, StoreError
 from lastword.journal import Journal, open_default_journal
@@ -52,7 +52,7 @@ log = logging.getLogger("lastword")
 
 # A notice is read in passing.
 MAX_NAMED = 6
-WHO = person(where="command")
+WHO = Answerer.person(where="command")
 BY = str(WHO)
 
 tools_option = click.option(

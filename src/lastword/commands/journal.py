@@ -25,7 +25,7 @@ from lastword.commands.invocation import (
     with_journal,
     with_own_journal,
 )
-from lastword.consent import size_in_words
+from lastword.consent import Kept
 from lastword.errors import StoreError, did_you_mean
 from lastword.server import Conversations, EndedUnused
 from lastword.store import (
@@ -224,7 +224,7 @@ def prune(before: str, store: str | None) -> int:
     if gone.contents:
         what = "image, sound, file or text" if gone.contents == 1 else "images, sounds, files and texts"
         were = "was" if gone.contents == 1 else "were"
-        size = size_in_words(gone.content_bytes)
+        size = Kept.size_in_words(gone.content_bytes)
         click.echo(f"With them {gone.contents} {what} that nothing else holds {were} deleted, {size} in all.")
     if ended.conversations:
         click.echo(f"{ended}.")

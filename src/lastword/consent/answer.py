@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -48,6 +48,38 @@ class Answerer(msgspec.Struct, frozen=True):
             raise LastWordError(f"a name is text, not a {type(self.name).__name__}")
         if len(self.name) > MAX_NAME or not self.name.isascii():
             msgspec.structs.force_setattr(self, "name", displayable(self.name)[:MAX_NAME])
+
+    @classmethod
+    def person(cls, name: str = "", where: Where = "program") -> Answerer:
+        """A person, or a program that answers for one."""
+        return cls("person", name, where)
+
+    @classmethod
+    def named(cls, by: Answerer | str) -> Answerer:
+        """Whoever a program says has answered. A text is a name, whatever it says."""
+        return by if isinstance(by, Answerer) else cls.person(by)
+
+    @classmethod
+    def of(cls, approver: Any) -> Answerer:
+        """Whoever answers through this approver: its `name` and, if it says so, `where` the person sits."""
+        place = getattr(approver, "where", None)
+        where: Where = "program" if place is None else next((known for known in _PLACES if known == place), "program")
+        name = getattr(approver, "name", None)
+        if not name and where == "program":
+            name = getattr(approver, "__name__", None) or type(approver).__name__
+        return cls.person(str(name or ""), where)
+
+    @classmethod
+    def read(cls, written: Any) -> Answerer:
+        """An answerer as a record has it. What is not understood is nobody, so that nothing starts by it."""
+        if isinstance(written, str):
+            if written.startswith(_ONCE_A_PRESET):
+                return cls("preset", written.removeprefix(_ONCE_A_PRESET))
+            return cls.person(written)
+        try:
+            return msgspec.convert(written, Answerer)
+        except msgspec.ValidationError:
+            return cls("unknown")
 
     @property
     def whose(self) -> str:
@@ -90,42 +122,8 @@ _WORDS: dict[Standing, str] = {
 
 
 _PLACES: tuple[Where, ...] = get_args(Where)
-
-
-def person(name: str = "", where: Where = "program") -> Answerer:
-    """A person, or a program that answers for one."""
-    return Answerer("person", name, where)
-
-
-def named(by: Answerer | str) -> Answerer:
-    """Whoever a program says has answered. A text is a name, whatever it says."""
-    return by if isinstance(by, Answerer) else person(by)
-
-
-def answerer_of(approver: Any) -> Answerer:
-    """Whoever answers through this approver: its `name` and, if it says so, `where` the person sits."""
-    place = getattr(approver, "where", None)
-    where: Where = "program" if place is None else next((known for known in _PLACES if known == place), "program")
-    name = getattr(approver, "name", None)
-    if not name and where == "program":
-        name = getattr(approver, "__name__", None) or type(approver).__name__
-    return person(str(name or ""), where)
-
-
 # How an earlier version began the name of a preset. Its records are all that is ever read this way.
 _ONCE_A_PRESET = "preset "
-
-
-def read_answerer(written: Any) -> Answerer:
-    """An answerer as a record has it. What is not understood is nobody, so that nothing starts by it."""
-    if isinstance(written, str):
-        if written.startswith(_ONCE_A_PRESET):
-            return Answerer("preset", written.removeprefix(_ONCE_A_PRESET))
-        return person(written)
-    try:
-        return msgspec.convert(written, Answerer)
-    except msgspec.ValidationError:
-        return Answerer("unknown")
 
 
 ANYBODY = "*"
@@ -166,19 +164,18 @@ Scope = Literal["run", "session", "until"]
 """How long it holds: this run of a script, this session in this program, or until a moment in all sessions of whoever
 gave it."""
 
-SCOPE_WORDS: dict[Scope, str] = {
-    "run": "in this run",
-    "session": "in this session",
-    # It is the wider one, and has to say so: whoever gave it is served in every session that they have.
-    "until": "in all your sessions until tonight",
-}
-
-# A list of cards that nobody can read was not read.
-MAX_SETTLED = 50
-
 
 class GrantTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What a person agrees to beside one call: further calls of the same tool, within these bounds."""
+
+    SCOPE_WORDS: ClassVar[dict[Scope, str]] = {
+        "run": "in this run",
+        "session": "in this session",
+        # It is the wider one, and has to say so: whoever gave it is served in every session that they have.
+        "until": "in all your sessions until tonight",
+    }
+    # A list of cards that nobody can read was not read.
+    MAX_SETTLED: ClassVar = 50
 
     where: dict[str, dict[str, Any]]
     """A bound for every parameter, in the words of policy files: `{"to": {"is": "Ada"}}`."""
@@ -198,29 +195,31 @@ class GrantTerms(msgspec.Struct, frozen=True, kw_only=True):
             raise LastWordError("a grant until a moment names it, and no other does", hint='scope="until", until=…')
         if self.calls is not None and (type(self.calls) is not int or self.calls < 1):
             raise LastWordError("the calls of a grant are a whole number above 0")
-        if len(self.settles) > MAX_SETTLED:
-            raise LastWordError(f"a grant answers at most {MAX_SETTLED} waiting cards", hint="answer the others")
+        if len(self.settles) > self.MAX_SETTLED:
+            raise LastWordError(f"a grant answers at most {self.MAX_SETTLED} waiting cards", hint="answer the others")
 
+    @staticmethod
+    def until_words(scope: Scope, until: float | None) -> str:
+        """How long it would hold, for whoever gives it from a card: they are in its session, and in its run."""
+        return (
+            GrantTerms.SCOPE_WORDS.get(scope, str(scope)) if until is None else f"in all your sessions {_until(until)}"
+        )
 
-def until_words(scope: Scope, until: float | None) -> str:
-    """How long it would hold, for whoever gives it from a card: they are in its session, and in its run."""
-    return SCOPE_WORDS.get(scope, str(scope)) if until is None else f"in all your sessions {_until(until)}"
+    @staticmethod
+    def holding_words(
+        scope: Scope, until: float | None, session_id: str, run: str, *, whose: str = "", is_here: bool = False
+    ) -> str:
+        """How long one that was given holds, for whoever reads of it later, in another session or in none.
 
-
-def holding_words(
-    scope: Scope, until: float | None, session_id: str, run: str, *, whose: str = "", is_here: bool = False
-) -> str:
-    """How long one that was given holds, for whoever reads of it later, in another session or in none.
-
-    `whose`: the person who gave it, where that is not the reader. `is_here`: the reader is in the very session, in the
-    very program, that it serves.
-    """
-    if until is not None:
-        in_all = f"in all of {whose}'s sessions" if whose else "in all your sessions"
-        return f"{in_all} {_until(until)}"
-    if scope == "run":
-        return f"in the run {run}, until it ends"
-    return SCOPE_WORDS["session"] if is_here else f"in the session {session_id}, until its program ends"
+        `whose`: the person who gave it, where that is not the reader. `is_here`: the reader is in the very session, in
+        the very program, that it serves.
+        """
+        if until is not None:
+            in_all = f"in all of {whose}'s sessions" if whose else "in all your sessions"
+            return f"{in_all} {_until(until)}"
+        if scope == "run":
+            return f"in the run {run}, until it ends"
+        return GrantTerms.SCOPE_WORDS["session"] if is_here else f"in the session {session_id}, until its program ends"
 
 
 def _until(until: float) -> str:
@@ -247,6 +246,10 @@ class Sealable(Protocol):
 
 class UserAction(msgspec.Struct, frozen=True):
     """What a person did with a card."""
+
+    CLOSED: ClassVar[UserAction]
+    SECOND: ClassVar[UserAction]
+    """What a tool hears whose second button was a yes."""
 
     primary_confirmed: bool
     secondary_confirmed: bool
@@ -307,9 +310,8 @@ class UserAction(msgspec.Struct, frozen=True):
 
 ALLOWED = UserAction(True, False)
 DENIED = UserAction(False, True)
-CLOSED = UserAction(False, False)
-SECOND = UserAction(False, True, acts="secondary")
-"""What a tool hears whose second button was a yes."""
+UserAction.CLOSED = UserAction(False, False)
+UserAction.SECOND = UserAction(False, True, acts="secondary")
 
 
 class Seal(msgspec.Struct, frozen=True):

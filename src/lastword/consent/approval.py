@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -24,11 +24,6 @@ Author = Literal["model", "person"]
 
 # Beyond so many characters a request is worth the way to a thread: below, its digest takes less than the way.
 LARGE_CHARACTERS = 100_000
-
-ALLOW = "Allow"
-CANCEL = "Cancel"
-DENY = "Deny"
-"""How surfaces say CANCEL: a card can also be closed, and Cancel would not say that it is an answer."""
 
 # So many calls of a script that are denied in a row: by then the person hardly wants the fourth, nor to be asked two
 # hundred times.
@@ -49,11 +44,14 @@ class AskingSession(msgspec.Struct, frozen=True):
     """The digest of the user for whom the session works: a grant from this card serves nobody else's."""
 
 
-NO_SESSION: AskingSession = AskingSession()
-
-
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Exactly what a person is asked. Its digest covers everything they can see and everything that would run."""
+
+    # What the buttons say where the tool does not.
+    ALLOW: ClassVar = "Allow"
+    CANCEL: ClassVar = "Cancel"
+    DENY: ClassVar = "Deny"
+    """How surfaces say CANCEL: a card can also be closed, and Cancel would not say that it is an answer."""
 
     call_id: str
     tool: str
@@ -126,7 +124,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown_arguments(self) -> dict[str, Any]:
         """The arguments as any surface may show them: secrets masked."""
-        return mask(self.arguments, self.manifest.secrets)
+        return Secrets.mask(self.arguments, self.manifest.secrets)
 
     def allow(self) -> UserAction:
         """Yes to this very request."""
@@ -208,6 +206,14 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(copied, "preview", tuple(map(copy.copy, self.preview)))
         return copied
 
+    @staticmethod
+    def is_large(argument_bytes: bytes, previews: Sequence[Preview]) -> bool:
+        """Whether reducing a request to bytes would keep others on the loop waiting."""
+        size = len(argument_bytes)
+        for preview in previews:
+            size += len(preview.base or "") + len(preview.proposed or "")
+        return size > LARGE_CHARACTERS
+
     def facts(self) -> dict[str, Any]:
         """The request as plain data, for other processes. Secrets are digests."""
         facts: dict[str, Any] = values.decode(self.written())
@@ -219,12 +225,12 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         given = self.arguments
         return tuple(p.name for p in self.manifest.parameters if p.name not in given)
 
-    def written(self, process: str = "", asking: AskingSession = NO_SESSION, program: str = "") -> bytes:
+    def written(self, process: str = "", asking: AskingSession | None = None, program: str = "") -> bytes:
         """The facts as the journal keeps them: with who asks, and how things stood around it."""
-        manifest, arguments = self.manifest, self.argument_bytes
+        manifest, arguments, asking = self.manifest, self.argument_bytes, asking or AskingSession()
         secrets = manifest.secrets
         if secrets:
-            arguments = values.written(hide(self.arguments, secrets))
+            arguments = values.written(Secrets.hide(self.arguments, secrets))
         written: tuple[Any, ...] = (
             self.call_id,
             self.tool,
@@ -250,14 +256,6 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             asking.user,
         )
         return _encode(_Facts(*written))
-
-
-def is_large(argument_bytes: bytes, previews: Sequence[Preview]) -> bool:
-    """Whether reducing a request to bytes would keep others on the loop waiting."""
-    size = len(argument_bytes)
-    for preview in previews:
-        size += len(preview.base or "") + len(preview.proposed or "")
-    return size > LARGE_CHARACTERS
 
 
 class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -328,36 +326,41 @@ Approver = Callable[[ApprovalRequest], Awaitable[UserAction] | UserAction]
 """Whoever is asked: an async function, or a plain one, which then runs in a thread."""
 
 
-MASK = "••••••"
+class Secrets:
+    """Arguments that no surface shows and no journal keeps."""
+
+    MASK = "••••••"
+
+    @staticmethod
+    def mask(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+        """As dots, for surfaces."""
+        return {k: Secrets.MASK if k in secrets else v for k, v in arguments.items()} if secrets else arguments
+
+    @staticmethod
+    def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+        """As digests, for the journal."""
+        if not secrets:
+            return arguments
+        return {k: _hidden(v) if k in secrets else v for k, v in arguments.items()}
+
+    @staticmethod
+    def unhidden(arguments: dict[str, Any]) -> dict[str, Any]:
+        """As dots what the journal has as digests: a digest says nothing to a person."""
+        hidden = [name for name, value in arguments.items() if type(value) is dict and list(value) == ["secret"]]
+        return Secrets.mask(arguments, frozenset(hidden))
+
+    @staticmethod
+    def keep(edited: dict[str, Any], original: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+        """Edited arguments with the secrets that the editor saw only as dots or digests, and so did not change."""
+        if not secrets:
+            return edited
+        return {
+            k: original[k] if k in secrets and k in original and v in (Secrets.MASK, _hidden(original[k])) else v
+            for k, v in edited.items()
+        }
+
+
 _DIGEST = re.compile("[0-9a-f]{64}")
-
-
-def mask(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
-    """Secrets as dots, for surfaces."""
-    return {k: MASK if k in secrets else v for k, v in arguments.items()} if secrets else arguments
-
-
-def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
-    """Secrets as digests, for the journal."""
-    if not secrets:
-        return arguments
-    return {k: _hidden(v) if k in secrets else v for k, v in arguments.items()}
-
-
-def unhidden(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Secrets, which the journal has as digests, as dots: a digest says nothing to a person."""
-    hidden = frozenset(name for name, value in arguments.items() if type(value) is dict and list(value) == ["secret"])
-    return mask(arguments, hidden)
-
-
-def keep_secrets(edited: dict[str, Any], original: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
-    """Edited arguments with the secrets that the editor saw only as dots or digests, and so did not change."""
-    if not secrets:
-        return edited
-    return {
-        k: original[k] if k in secrets and k in original and v in (MASK, _hidden(original[k])) else v
-        for k, v in edited.items()
-    }
 
 
 def _hidden(value: Any) -> Any:

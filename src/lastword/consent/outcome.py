@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -35,27 +35,7 @@ Kind = Literal[
     "outcome_unknown",
     "handed_over",
 ]
-IN_A_WORD: dict[Kind, str] = {
-    "succeeded": "done",
-    "failed": "failed",
-    "raised": "failed",
-    "invalid_arguments": "wrong arguments",
-    "unknown_tool": "no such tool",
-    "denied": "not allowed",
-    "no_approver": "nobody to ask",
-    "expired": "nobody answered",
-    "stale": "out of date",
-    "refused": "no card",
-    "cancelled": "cancelled",
-    "timed_out": "took too long",
-    "outcome_unknown": "outcome unknown",
-    "handed_over": "handed over",
-}
-"""For people who look at a list of calls."""
 Approval = Literal["not_needed", "person", "auto", "waived", "rule", "grant", "none"]
-
-STOPPED = "everything was stopped"
-"""Why what waited was denied, when somebody stopped everything."""
 
 # A name is a part of a line, and of a path. Most file systems take 255 bytes, and a character has up to four.
 MAX_NAME = 60
@@ -83,12 +63,69 @@ class Kept(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """For people and models that get no more than words."""
         about = f": {self.alt}" if self.alt else ""
-        return f"[{self.kind} {self.name}, {self.media_type}, {size_in_words(self.size)}, kept for the person{about}]"
+        return (
+            f"[{self.kind} {self.name}, {self.media_type}, {self.size_in_words(self.size)}, kept for the person{about}]"
+        )
+
+    @staticmethod
+    def in_words(kept: Iterable[Kept]) -> str:
+        """All that was kept but the texts, which are read where they stand, a line each."""
+        return "\n".join(str(block) for block in kept if block.kind != "text")
+
+    @staticmethod
+    def clean_name(name: str | None, kind: content.BlockKind, media_type: str) -> str:
+        """A name without a path, what cannot be seen, and what a shell or a disk takes for something else.
+
+        It may come from a model by way of a tool: `../../.bashrc`, or a line break and a sentence in our voice.
+        """
+        last = re.split(r"[/\\]", name or "")[-1]
+        seen = "".join(char for char in last if unicodedata.category(char)[0] not in "CZ" or char == " ")
+        plain = re.sub(r'[<>:"|?*\[\]\x00-\x1f]', "_", " ".join(seen.split())).strip(". -~")
+        if not plain:
+            return kind + content.extension_of(media_type)
+        if len(plain) <= MAX_NAME:
+            return plain
+        stem, dot, ending = plain.rpartition(".")
+        return f"{stem[: MAX_NAME - 11]}.{ending[:10]}" if dot and stem else plain[:MAX_NAME]
+
+    @staticmethod
+    def clean_alt(text: str) -> str:
+        """One line of what can be seen. It stands between brackets of ours, and cannot close them."""
+        seen = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text[: 2 * MAX_ALT])
+        line = " ".join(seen.split()).replace("[", "(").replace("]", ")")
+        return line if len(line) <= MAX_ALT else f"{line[: MAX_ALT - 1]}…"
+
+    @staticmethod
+    def size_in_words(size: int) -> str:
+        """So many bytes, short."""
+        if size < 1000:
+            return f"{size} {'byte' if size == 1 else 'bytes'}"
+        number, unit = (size / 1e3, "KB") if size < 999_500 else (size / 1e6, "MB")
+        return f"{number:.1f} {unit}" if number < 10 and unit == "MB" else f"{number:.0f} {unit}"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The end of one call."""
 
+    STOPPED: ClassVar = "everything was stopped"
+    """Why what waited was denied, when somebody stopped everything."""
+    IN_A_WORD: ClassVar[dict[Kind, str]] = {
+        "succeeded": "done",
+        "failed": "failed",
+        "raised": "failed",
+        "invalid_arguments": "wrong arguments",
+        "unknown_tool": "no such tool",
+        "denied": "not allowed",
+        "no_approver": "nobody to ask",
+        "expired": "nobody answered",
+        "stale": "out of date",
+        "refused": "no card",
+        "cancelled": "cancelled",
+        "timed_out": "took too long",
+        "outcome_unknown": "outcome unknown",
+        "handed_over": "handed over",
+    }
+    """For people who look at a list of calls."""
     kind: Kind
     message: str
     call_id: str
@@ -118,15 +155,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """What the model is given: `{success, message}`."""
         return {"success": self.success, "message": self.message}
 
-
-def handed_over_outcome(call: Call, to: str, approval: Any, not_asked: str = "") -> Outcome:
-    """The end of a call that another program carries out: its value is the arguments that were agreed to."""
-    agreed = values.decode(call.arguments)
-    words = handed_over(call.tool, to, not_asked)
-    return Outcome(
-        kind="handed_over", message=words, call_id=call.id, tool=call.tool, value=agreed, gave_value=True,
-        approval=approval,
-    )  # fmt: skip
+    @classmethod
+    def handed_over(cls, call: Call, to: str, approval: Any, not_asked: str = "") -> Outcome:
+        """The end of a call that another program carries out: its value is the arguments that were agreed to."""
+        words, agreed = handed_over(call.tool, to, not_asked), values.decode(call.arguments)
+        kept: dict[str, Any] = {"value": agreed, "gave_value": True, "approval": approval}
+        return cls(kind="handed_over", message=words, call_id=call.id, tool=call.tool, **kept)
 
 
 def cut(message: str) -> str:
@@ -331,39 +365,3 @@ def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:
     """The same for whoever asked for the call, and never heard how it ended."""
     found = f"restored {', '.join(paths)}" if paths else "found that no file had been changed"
     return f"The program stopped while {tool} ran. {_at_the_start(by)} took it back afterwards and {found}."
-
-
-def size_in_words(size: int) -> str:
-    """So many bytes, short."""
-    if size < 1000:
-        return f"{size} {'byte' if size == 1 else 'bytes'}"
-    number, unit = (size / 1e3, "KB") if size < 999_500 else (size / 1e6, "MB")
-    return f"{number:.1f} {unit}" if number < 10 and unit == "MB" else f"{number:.0f} {unit}"
-
-
-def clean_name(name: str | None, kind: content.BlockKind, media_type: str) -> str:
-    """A name without a path, without what cannot be seen, and without what a shell or a disk takes for something else.
-
-    It may come from a model by way of a tool: `../../.bashrc`, or a line break and a sentence in our voice.
-    """
-    last = re.split(r"[/\\]", name or "")[-1]
-    seen = "".join(char for char in last if unicodedata.category(char)[0] not in "CZ" or char == " ")
-    plain = re.sub(r'[<>:"|?*\[\]\x00-\x1f]', "_", " ".join(seen.split())).strip(". -~")
-    if not plain:
-        return kind + content.extension_of(media_type)
-    if len(plain) <= MAX_NAME:
-        return plain
-    stem, dot, ending = plain.rpartition(".")
-    return f"{stem[: MAX_NAME - 11]}.{ending[:10]}" if dot and stem else plain[:MAX_NAME]
-
-
-def clean_alt(text: str) -> str:
-    """One line of what can be seen. It stands between brackets of ours, and cannot close them."""
-    seen = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text[: 2 * MAX_ALT])
-    line = " ".join(seen.split()).replace("[", "(").replace("]", ")")
-    return line if len(line) <= MAX_ALT else f"{line[: MAX_ALT - 1]}…"
-
-
-def in_words(kept: Iterable[Kept]) -> str:
-    """All that was kept but the texts, which are read where they stand, a line each."""
-    return "\n".join(str(block) for block in kept if block.kind != "text")

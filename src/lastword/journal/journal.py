@@ -25,9 +25,6 @@ from msgspec import UNSET
 
 from lastword import values
 from lastword.consent import (
-    ACTING,
-    MASK,
-    NO_SESSION,
     Answerer,
     ApprovalRequest,
     AskingSession,
@@ -37,10 +34,8 @@ from lastword.consent import (
     Outcome,
     People,
     Seal,
+    Secrets,
     UserAction,
-    handed_over_outcome,
-    hide,
-    named,
 )
 from lastword.errors import SessionError, Tampered
 from lastword.journal.queue import OwnName, does_live, waiting_cards, waits_elsewhere
@@ -89,14 +84,14 @@ class Journal:
     # What needs a person is durable before the next step.
 
     def asked(
-        self, request: ApprovalRequest, asking: AskingSession = NO_SESSION, facts: bytes | None = None
+        self, request: ApprovalRequest, asking: AskingSession | None = None, facts: bytes | None = None
     ) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
         name = self._own_name
         facts = facts or request.written(name.current or name.get(), asking, name.program)
         return self.store.commit(Entry(request.session_id, "asked", request.call_id, self._now(), facts))
 
-    def facts_of(self, request: ApprovalRequest, asking: AskingSession) -> Callable[[], bytes]:
+    def facts_of(self, request: ApprovalRequest, asking: AskingSession | None) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
         return partial(request.written, self._own_name.get(), asking, self._own_name.program)
 
@@ -157,7 +152,7 @@ class Journal:
         if process == self._own_name.current:
             started = self._started_here.get(life.call_id)
             live = None if started is None else started()
-            return live is not None and live.phase in ACTING
+            return live is not None and live.phase in LiveCall.ACTING
         if life.unwritten:
             return False
         return does_live(self.store, process)
@@ -195,7 +190,7 @@ class Journal:
         """Make the end of an approved call durable before anybody hears of it, and what it gave together with it."""
         committed = self.store.commit(self._finished(session_id, outcome, contents))
         started = self._started_here.get(outcome.call_id)
-        if started is not None and ((live := started()) is None or live.phase not in ACTING):
+        if started is not None and ((live := started()) is None or live.phase not in LiveCall.ACTING):
             del self._started_here[outcome.call_id]
         return committed
 
@@ -336,14 +331,14 @@ class Journal:
         """
         records = await self.store.read(subject=facts["call_id"])
         # Whose it is says the record: the facts went through other hands.
-        signed = self.people.signed(named(by), "" if is_stop else asked_by(records), facts["call_id"])
+        signed = self.people.signed(Answerer.named(by), "" if is_stop else asked_by(records), facts["call_id"])
         if any(record.kind == "finished" for record in records):
             return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
         if action.grant is not None and not more:
             raise SessionError("a grant is written down with its answer", hint="rules.Grants.answer_elsewhere")
         secrets = facts["secrets"]
         for name, value in (action.arguments or {}).items():
-            if name in secrets and value not in (MASK, facts["arguments"].get(name)):
+            if name in secrets and value not in (Secrets.MASK, facts["arguments"].get(name)):
                 raise SessionError(
                     f"the secret argument {name} can only be changed where the call was made",
                     hint="leave it as it is; a secret does not pass through the journal",
@@ -398,7 +393,7 @@ class Journal:
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
         if action.arguments is not None:
-            hidden = hide(action.arguments, request.manifest.secrets)
+            hidden = Secrets.hide(action.arguments, request.manifest.secrets)
             action = msgspec.structs.replace(action, arguments=hidden)
         return self._answer(request.session_id, request.call_id, action, sealed)
 
@@ -416,13 +411,13 @@ class Journal:
         # as open for as long as the other may take.
         data = HandedOverFacts(call.tool, msgspec.Raw(call.arguments), call.origin, approval, tool.carried_out_by, why)
         handed = Entry(session_id, "handed_over", call.id, self._now(), _encode(data), once, irrevocable=True)
-        return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
+        return handed, self._finished(session_id, Outcome.handed_over(call, tool.carried_out_by, approval, why))
 
     def _started(
         self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None, why: str = ""
     ) -> Entry:
         secrets = tool.secrets
-        shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
+        shown = call.arguments if not secrets else values.written(Secrets.hide(values.decode(call.arguments), secrets))
         name, needed = self._own_name.current or self._own_name.get(), approval != "not_needed"
         idempotent, process = tool.manifest.idempotent, name if needed else ""
         data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process, why)

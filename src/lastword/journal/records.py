@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction, read_answerer
+from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction
 from lastword.errors import LastWordError, SessionError, Tampered
 from lastword.store import Entry, Record
 
@@ -274,7 +274,7 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
         data.get("acts"),
         _terms(data.get("grant")),
     )
-    return action, Seal(data["request"], nonce, read_answerer(data["approver"]), data["answered_at"])
+    return action, Seal(data["request"], nonce, Answerer.read(data["approver"]), data["answered_at"])
 
 
 def _terms(written: Any) -> GrantTerms | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lastword import values
-from lastword.consent import MASK, holding_words, read_answerer
+from lastword.consent import Answerer, GrantTerms, Secrets
 from lastword.display import visible
 from lastword.journal.records import data_of
 
@@ -69,7 +69,7 @@ def _words(record: Record) -> str | None:
         case "voided":
             return f"the approval was taken back: {data['why']}"
         case "stop":
-            return f"everything was stopped by {read_answerer(data['by'])}"
+            return f"everything was stopped by {Answerer.read(data['by'])}"
         case "stop_heard":
             count = len(data["calls"])
             return f"everything was stopped; here {count} call{'' if count == 1 else 's'}"
@@ -86,8 +86,8 @@ def _words(record: Record) -> str | None:
             given = f": {_short(data['arguments'])}" if "arguments" in data else ""
             return f"{data['to']} departed from what was allowed: {cut(data['why'])}{given}"
         case "granted":
-            whose = read_answerer(data.get("by")).whose
-            how_long = holding_words(
+            whose = Answerer.read(data.get("by")).whose
+            how_long = GrantTerms.holding_words(
                 data["scope"], data.get("until"), data["session_id"], data.get("run", ""), whose=whose
             )
             calls = "" if data.get("calls") is None else f"; calls: {data['calls']}"
@@ -95,7 +95,7 @@ def _words(record: Record) -> str | None:
         case "grant_used":
             return f"a grant was used: {data.get('words') or data['number']}"
         case "revoked":
-            return f"the grant ended: {data['why']}" if data["why"] else f"taken back by {read_answerer(data['by'])}"
+            return f"the grant ended: {data['why']}" if data["why"] else f"taken back by {Answerer.read(data['by'])}"
         case "policy_loaded":
             return f"rules were read: {', '.join(file['path'] for file in data['files'])}"
         case "restarted":
@@ -157,7 +157,7 @@ def _by_whom(data: dict[str, Any]) -> str:
 
 
 def _answer(data: dict[str, Any]) -> str:
-    by = read_answerer(data["approver"])
+    by = Answerer.read(data["approver"])
     if data["primary_confirmed"]:
         granted = ", with a grant for calls like it" if data.get("grant") else ""
         return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "") + granted
@@ -171,7 +171,7 @@ _QUESTION_ENDS = {"given": "its question was answered", "declined": "an answer w
 
 
 def _question_answer(data: dict[str, Any]) -> str:
-    by = read_answerer(data["by"])
+    by = Answerer.read(data["by"])
     if data["how"] in _QUESTION_ENDS:
         given = f": {_short(_dotted(data['values']))}" if data.get("values") else ""
         return f"{_QUESTION_ENDS[data['how']]} by {by}{given}"
@@ -180,7 +180,7 @@ def _question_answer(data: dict[str, Any]) -> str:
 
 def _dotted(given: dict[str, Any]) -> dict[str, Any]:
     """Secrets, which the journal has as digests, as dots."""
-    return {k: MASK if type(v) is dict and list(v) == ["secret"] else v for k, v in given.items()}
+    return {k: Secrets.MASK if type(v) is dict and list(v) == ["secret"] else v for k, v in given.items()}
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from lastword.consent import Answerer, hide, read_answerer
+from lastword.consent import Answerer, Secrets
 from lastword.errors import SessionError, Tampered
 from lastword.journal.queue import Asker, asker_of
 from lastword.journal.records import data_of
@@ -58,7 +58,7 @@ async def write_answer(journal: Journal, question: ToolQuestion, answer: Questio
         return False
     facts: dict[str, Any] = {"question": question.id, "how": how(answer), "by": msgspec.to_builtins(by)}
     if isinstance(answer, questions.Given):
-        facts["values"] = hide(answer.values, question.secrets)
+        facts["values"] = Secrets.hide(answer.values, question.secrets)
     elif isinstance(answer, questions.Closed) and answer.why:
         facts["why"] = answer.why
     key = question_answer_key(question.id)
@@ -96,7 +96,7 @@ async def read_given_answer(
         return questions.Closed("its call has ended"), Answerer("unknown")
     await journal.store.prove([record])
     facts = data_of(record)
-    by = read_answerer(facts.get("by"))
+    by = Answerer.read(facts.get("by"))
     if not journal.people.may_answer(by.whose, principal):
         return questions.Closed("somebody answered who may not"), by
     match facts.get("how"):

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword import __version__, values
-from lastword.consent import Answerer, ApprovalRequest, Outcome, Preset, mask
+from lastword.consent import Answerer, ApprovalRequest, Outcome, Preset, Secrets
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
 from lastword.lazily import brought_by
@@ -374,7 +374,7 @@ def _waits(session: Session, run_id: str) -> bool:
 
 def _words(tool: Tool, arguments: dict[str, Any]) -> str:
     """What a client shows in its dialogue: the call, and all of it."""
-    shown = json.dumps(mask(arguments, tool.secrets), ensure_ascii=False, indent=1)
+    shown = json.dumps(Secrets.mask(arguments, tool.secrets), ensure_ascii=False, indent=1)
     about = visible(tool.manifest.description)
     return f"{visible(tool.manifest.display_name)} ({tool.name}) wants to run with:\n{visible(shown)}\n{about}"
 

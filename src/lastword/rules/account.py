@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastword import values
-from lastword.consent import Granted
+from lastword.consent import deciders
 from lastword.journal import data_of
 from lastword.rules.value import EXACT, amount_of, amount_words, shown_name
 from lastword.store import Entry
 
 if TYPE_CHECKING:
-    from lastword.consent import Call, Ruled
+    from lastword.consent import Call, deciders
     from lastword.journal import Journal
 
 STREAM = "grants"
@@ -100,13 +100,13 @@ class Accounts:
         self._days: dict[str, str] = {}
         """The last day that was counted for a rule, by its account."""
 
-    async def next_use(self, decider: Ruled | Granted, call: Call) -> Use | str:
+    async def next_use(self, decider: deciders.Ruled | deciders.Granted, call: Call) -> Use | str:
         """The next use by a call of what lets it pass, or why there is none."""
         account = await self._of(decider)
         return await account.next_use(self._journal, call.id, values.decode(call.arguments))
 
-    async def _of(self, decider: Ruled | Granted) -> Account:
-        if isinstance(decider, Granted):
+    async def _of(self, decider: deciders.Ruled | deciders.Granted) -> Account:
+        if isinstance(decider, deciders.Granted):
             return Account(decider.id, decider.words, decider.calls, decider.sums)
         id = f"rule:{decider.key}"
         if decider.per == "day":

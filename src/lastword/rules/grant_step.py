@@ -15,15 +15,7 @@ import msgspec
 
 from lastword import values
 from lastword.card import one_line, responses, summary_of
-from lastword.consent import (
-    MAX_SETTLED,
-    SCOPE_WORDS,
-    ApprovalRequest,
-    GrantTerms,
-    Scope,
-    read_answerer,
-    until_words,
-)
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope
 from lastword.display import visible
 from lastword.editor import folder_of
 from lastword.errors import LastWordError
@@ -95,7 +87,7 @@ class GrantPast(msgspec.Struct, frozen=True):
             if facts.get("principal", "") != request.principal:
                 continue  # What others were asked is their own business, and no grant of this person's would answer it.
             answer = (await journal.life(record.subject)).answered
-            if answer is None or read_answerer(answer["approver"]).kind != "person":
+            if answer is None or Answerer.read(answer["approver"]).kind != "person":
                 continue  # A rule or a grant stood for them, or nobody was there: no card that anybody saw.
             cards += 1
             if where.covers(facts["arguments"], folder):
@@ -142,7 +134,7 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
         step = responses.GrantStep(
             begins=BEGINS if offer.looser else ONLY_LIKE_THIS,
             bounds=tuple(_rows(offer, choice)),
-            scopes=tuple((scope, SCOPE_WORDS[scope]) for scope in offer.scopes),
+            scopes=tuple((scope, GrantTerms.SCOPE_WORDS[scope]) for scope in offer.scopes),
             scope=choice.scope,
             calls=choice.calls,
             sums=tuple(
@@ -191,7 +183,7 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
     @staticmethod
     def granted_words(tool: str, terms: GrantTerms) -> str:
         """What is said to whoever gave a grant, once it stands."""
-        what = f"{terms_words(tool, terms.where)}; {until_words(terms.scope, terms.until)}"
+        what = f"{terms_words(tool, terms.where)}; {GrantTerms.until_words(terms.scope, terms.until)}"
         count = len(terms.settles)
         others = f" {count} other cards are answered by it." if count > 1 else " Another card is answered by it."
         return f"Allowed, and not asked again: {what}.{others if count else ''}"
@@ -205,7 +197,7 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
             return []  # Each waits in a program of its own, which nobody here can tell.
         where = bounds_of(terms.where)
         run = request.call_id.rpartition(".")[0]
-        most = MAX_SETTLED if terms.calls is None else min(MAX_SETTLED, terms.calls)
+        most = GrantTerms.MAX_SETTLED if terms.calls is None else min(GrantTerms.MAX_SETTLED, terms.calls)
         left = {name: Decimal(total) for name, total in terms.sums.items()}
         found: list[ApprovalRequest] = []
         for other in waiting:
@@ -234,7 +226,7 @@ def _why_not_theirs(request: ApprovalRequest, me: str) -> str:
 
 def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
     """All that a person would agree to, in one sentence."""
-    until = until_words(terms.scope, terms.until)
+    until = GrantTerms.until_words(terms.scope, terms.until)
     limits = limits_words(terms.calls, terms.sums)
     ends = f"ends after {limits}, or when the tool changes" if limits else "ends when the tool changes"
     return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."

@@ -19,16 +19,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from lastword import values
-from lastword.consent import (
-    Answerer,
-    ApprovalRequest,
-    GrantTerms,
-    Scope,
-    UserAction,
-    holding_words,
-    named,
-    read_answerer,
-)
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
 from lastword.display import visible
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
@@ -211,7 +202,7 @@ def grant_in(record: Record) -> Grant | None:
     """The grant that a record holds; None when it is not understood, and so allows nothing."""
     facts = data_of(record)
     try:
-        by = read_answerer(facts.get("by"))
+        by = Answerer.read(facts.get("by"))
         grant = msgspec.convert(facts | {"by": msgspec.to_builtins(by)}, Grant)
         return msgspec.structs.replace(grant, by=by, seq=record.seq)
     except (msgspec.ValidationError, TypeError):
@@ -248,7 +239,7 @@ class Grants:
 
     async def answer_elsewhere(self, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
         """Answer a card of another program with a grant. False when it does not wait any more."""
-        who = named(by).signed(self.journal.people.me)
+        who = Answerer.named(by).signed(self.journal.people.me)
         entries: tuple[Entry, ...] = ()
         if action.grant is not None:
             request = ApprovalRequest.from_facts(facts)
@@ -290,7 +281,7 @@ class Grants:
         is_here = grant.session_id == here and grant.process == self.journal.process_name()
         whose = "" if grant.by.whose == self.journal.people.me else visible(grant.by.whose)
         session_id, run = visible(grant.session_id), visible(grant.run)
-        return holding_words(grant.scope, grant.until, session_id, run, whose=whose, is_here=is_here)
+        return GrantTerms.holding_words(grant.scope, grant.until, session_id, run, whose=whose, is_here=is_here)
 
     async def why_over(self, grant: Grant) -> str | None:
         """Why a grant that stands serves nobody any more, or None."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastword import config, tools, values
-from lastword.consent import AUTO, NOBODY, Auto, Call, Forbidden, Nobody, Person, Preset, Ruled
+from lastword.consent import Call, Preset, deciders
 from lastword.display import visible
 from lastword.lazily import load_later
 from lastword.rules.files import Layer, PolicyPlaces, text_of
@@ -50,7 +50,7 @@ ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
 WITHOUT_FOLDER = frozenset({"Codex"})
 _UNLIMITED = Budget()
 
-Decision = Nobody | Auto | Ruled | Forbidden | Person
+Decision = deciders.Nobody | deciders.Auto | deciders.Ruled | deciders.Forbidden | deciders.Person
 
 Unaccepted = Callable[[PolicyRule, "Tool"], str | None]
 """Why an allow does not count for a tool as it is, or None: nobody has accepted the file, or the tool."""
@@ -209,17 +209,17 @@ class Policy:
         return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
 
     @staticmethod
-    def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
+    def by_keys(manifest: Manifest, preset: Preset) -> deciders.Nobody | deciders.Auto | deciders.Person:
         """Whose yes a call of this tool needs where no rule speaks of it."""
         if not manifest.require_approval:
-            return NOBODY
+            return deciders.NOBODY
         if preset.auto_approve and manifest.auto_approve is True:
-            return AUTO
+            return deciders.AUTO
 
         # Two keys, and at least one is missing. The card tells the person which.
         if manifest.auto_approve is True:
-            return Person(("preset",))
-        return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
+            return deciders.Person(("preset",))
+        return deciders.Person(("tool",)) if preset.auto_approve else deciders.Person(("preset", "tool"))
 
     def why_unaccepted(self, rule: PolicyRule, tool: Tool) -> str | None:
         """Why an allow does not count for a tool as it is, or None."""
@@ -293,25 +293,27 @@ def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder
     said = policy.verdict(tool, call, folder)
     if said.saying is None and said.rule is None:
         found = Policy.by_keys(tool.manifest, preset)
-        return _with_nearest(found, tool, policy, call.arguments, folder) if isinstance(found, Person) else found
+        return (
+            _with_nearest(found, tool, policy, call.arguments, folder) if isinstance(found, deciders.Person) else found
+        )
     assert said.rule is not None
     if said.saying == "deny":
-        return Forbidden(str(said.rule))
+        return deciders.Forbidden(str(said.rule))
     if said.saying == "ask":
-        return Person((), f"Asked because the rule {said.rule} says so.", is_ruled=True, why=str(said.rule))
+        return deciders.Person((), f"Asked because the rule {said.rule} says so.", is_ruled=True, why=str(said.rule))
     found = Policy.by_keys(tool.manifest, preset)
-    if not isinstance(found, Person):
+    if not isinstance(found, deciders.Person):
         return found
     if why := _why_not(tool, said):
         but = f"the rule {said.rule} would allow it, but {why}"
         turned = f"; {key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
-        return Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
+        return deciders.Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
     return _by_rule(said.rule, tuple(_by_rule(other) for other in said.others) if said.others else ())
 
 
-def _by_rule(rule: PolicyRule, others: tuple[Ruled, ...] = ()) -> Ruled:
+def _by_rule(rule: PolicyRule, others: tuple[deciders.Ruled, ...] = ()) -> deciders.Ruled:
     budget = rule.budget or _UNLIMITED
-    return Ruled(str(rule), rule.key, budget.calls, budget.sums, budget.per, others)
+    return deciders.Ruled(str(rule), rule.key, budget.calls, budget.sums, budget.per, others)
 
 
 def _why_not(tool: Tool, said: Verdict) -> str:
@@ -360,13 +362,13 @@ class Explanation(msgspec.Struct, frozen=True):
     ) -> Explanation:
         """What was decided, in words."""
         match found:
-            case Nobody():
+            case deciders.Nobody():
                 return cls("allow", "This tool asks nobody")
-            case Auto():
+            case deciders.Auto():
                 return cls("allow", f"The preset {visible(preset.name)} and the tool both say so")
-            case Ruled():
+            case deciders.Ruled():
                 return cls("allow", found.rule, f"The rule {found.rule} allows it.")
-            case Forbidden():
+            case deciders.Forbidden():
                 return cls("deny", found.rule, f"The rule {found.rule} denies it.")
         if found.is_ruled:
             return cls("ask", found.why, f"The rule {found.why} wants it asked each time.")
@@ -388,10 +390,10 @@ def miss_words(misses: Sequence[str]) -> str:
     return f"{misses[0]}; {others} more {does} not fit" if others else misses[0]
 
 
-def _with_nearest(found: Person, tool: Tool, policy: Policy, data: bytes, folder: Folder) -> Person:
+def _with_nearest(found: deciders.Person, tool: Tool, policy: Policy, data: bytes, folder: Folder) -> deciders.Person:
     if tool.manifest.auto_approve is False:
         return found  # No rule could have allowed it.
     nearest = policy.nearest(tool, values.decode(data), folder)
     if nearest is None:
         return found
-    return Person(found.missing, f"Asked. Nearest rule: {nearest[0]}: {miss_words(nearest[1])}.")
+    return deciders.Person(found.missing, f"Asked. Nearest rule: {nearest[0]}: {miss_words(nearest[1])}.")

@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from lastword import values
-from lastword.consent import SCOPE_WORDS, Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON
 from lastword.rules.bounds import Bound, read_bound
@@ -93,7 +93,7 @@ class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
     ) -> GrantTerms:
         """The terms that a person chose. A LastWordError says what cannot be granted."""
         if scope not in self.scopes:
-            raise LastWordError(f"it cannot be granted {SCOPE_WORDS.get(scope, str(scope))} from this card")
+            raise LastWordError(f"it cannot be granted {GrantTerms.SCOPE_WORDS.get(scope, str(scope))} from this card")
         if scope == "until" and until is None:
             until = tonight(datetime.datetime.now())
         where = self.bounds | dict(bounds or {})

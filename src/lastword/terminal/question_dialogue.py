@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 from rich.text import Text
 
-from lastword.consent import MASK
+from lastword.consent import Secrets
 from lastword.display import first_units
 from lastword.terminal.card_layout import Sheet
 from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, Crowded, Keyboard, Keys, Listener, WordReader
@@ -111,7 +111,7 @@ class Form:
         """The same, to be read."""
         for field in self.fields:
             text = self.texts.get(field.name)
-            yield f"{field.label}: {'(nothing)' if text is None else MASK if field.secret else text}"
+            yield f"{field.label}: {'(nothing)' if text is None else Secrets.MASK if field.secret else text}"
 
     @property
     def lacks(self) -> views.FormField | None:

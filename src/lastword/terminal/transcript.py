@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from lastword.card import views, visible
-from lastword.consent import IN_A_WORD
+from lastword.consent import Outcome
 from lastword.terminal.model_words import ModelWords
 from lastword.terminal.tty import MIN_WIDTH, fit, size_of, wrap
 
@@ -248,7 +248,7 @@ class Transcript:
 
     def _ended(self, call: views.CallItem) -> str:
         assert call.end is not None
-        how = "closed" if call.reply is not None and call.reply.how == "closed" else IN_A_WORD[call.end.kind]
+        how = "closed" if call.reply is not None and call.reply.how == "closed" else Outcome.IN_A_WORD[call.end.kind]
         if call.reply is not None and call.reply.how in STANDING and call.reply.how != "ruled":  # Its message says it.
             how += f", {STANDING[call.reply.how]} {call.reply.by}"
         first = call.end.message.split("\n", 1)[0]

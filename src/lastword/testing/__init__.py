@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from lastword import values
 from lastword.author import TestApproval, TestExecute, run_tool_tests, tool_beside
 from lastword.call import Limits, wait_for_answer
-from lastword.consent import ALLOWED, CLOSED, DENIED, ApprovalRequest, Outcome, Preset, UserAction
+from lastword.consent import ALLOWED, DENIED, ApprovalRequest, Outcome, Preset, UserAction
 from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session
@@ -53,6 +53,8 @@ __all__ = [
     "run_tool_tests",
     "tool_beside",
 ]
+
+CLOSED = UserAction.CLOSED
 
 
 def memory_journal(clock: Clock | None = None) -> Journal:

@@ -11,21 +11,7 @@ from msgspec.structs import replace
 
 from lastword import values
 from lastword.card import Face, card_of, one_line, question_view, script_line, shortened, views, visible
-from lastword.consent import (
-    IN_A_WORD,
-    Answerer,
-    ApprovalRequest,
-    Kept,
-    Kind,
-    Outcome,
-    UserAction,
-    denied,
-    in_words,
-    person,
-    read_answerer,
-    size_in_words,
-    unhidden,
-)
+from lastword.consent import Answerer, ApprovalRequest, Kept, Kind, Outcome, Secrets, UserAction, outcome
 from lastword.display import color_name, glyph
 from lastword.journal import content_of, data_of
 from lastword.rules import SeenStep
@@ -44,7 +30,7 @@ MAX_WHY = 300
 MAX_MESSAGE = 4_000
 
 # The button that cancels is called Stop on the page.
-WORDS: dict[Kind, str] = IN_A_WORD | {"cancelled": "stopped"}
+WORDS: dict[Kind, str] = Outcome.IN_A_WORD | {"cancelled": "stopped"}
 # Ends that nobody has to look at. What was handed over is well until something else is heard of it.
 _WELL = ("succeeded", "handed_over")
 # Whoever closes a card has not said no.
@@ -159,7 +145,7 @@ class CallItemBuilder:
             case "asked":
                 self.asked(ApprovalRequest.from_facts(data), at, still=False)
             case "forbidden":
-                self.denied_by_rule(data["tool"], unhidden(data["arguments"]), data["origin"], data["rule"], at)
+                self.denied_by_rule(data["tool"], Secrets.unhidden(data["arguments"]), data["origin"], data["rule"], at)
             case "answered":
                 action = UserAction(
                     data["primary_confirmed"],
@@ -168,10 +154,10 @@ class CallItemBuilder:
                     data["arguments"],
                     acts=data.get("acts"),
                 )
-                self.answered(action, read_answerer(data["approver"]), at)
+                self.answered(action, Answerer.read(data["approver"]), at)
                 self._change(status="left")
             case "started":
-                self.started(data["tool"], unhidden(data["arguments"]), data["origin"], at, data.get("why", ""))
+                self.started(data["tool"], Secrets.unhidden(data["arguments"]), data["origin"], at, data.get("why", ""))
                 self._change(status="left" if data["approval"] == "not_needed" else "doubt")
             case "handed_over":
                 if why := data.get("why"):
@@ -195,7 +181,7 @@ class CallItemBuilder:
 
     def _finished(self, tool: str, kind: Kind, message: str, content: tuple[Kept, ...], at: float) -> None:
         # What a window shows or offers need not be told in words as well.
-        message = message.removesuffix(in_words(content)).removesuffix("\n") if content else message
+        message = message.removesuffix(Kept.in_words(content)).removesuffix("\n") if content else message
         kept = message[:MAX_MESSAGE]
         end = views.CallEnd(
             kind=kind,
@@ -248,7 +234,7 @@ def _shown(kept: Kept) -> views.CallContent:
         digest=kept.digest,
         name=visible(kept.name),
         media_type=kept.media_type,
-        size=size_in_words(kept.size),
+        size=Kept.size_in_words(kept.size),
         alt=visible(kept.alt),
     )
 
@@ -266,7 +252,9 @@ def own_words(message: str, tool: str, action: UserAction | None) -> str:
     """
     if action is None:
         return message
-    head, newline, last = denied(tool, action.reason, None, closed=not action.secondary_confirmed).rpartition("\n")
+    head, newline, last = outcome.denied(tool, action.reason, None, closed=not action.secondary_confirmed).rpartition(
+        "\n"
+    )
     head, last = head + newline, newline + last
     return message[len(head) : -len(last)] if message.startswith(head) and message.endswith(last) else message
 
@@ -276,7 +264,7 @@ def _surface_of(by: Answerer | str) -> views.Surface | None:
     if isinstance(by, Answerer):
         return "page" if by.where == "page" else "terminal" if by.where == "terminal" else None
     surfaces: tuple[views.Surface, ...] = ("page", "terminal")
-    return next((surface for surface in surfaces if str(person(where=surface)) == by), None)
+    return next((surface for surface in surfaces if str(Answerer.person(where=surface)) == by), None)
 
 
 def _how(action: UserAction, by: Answerer) -> Literal["allowed", "second", "edited", "denied", "closed", "auto"]:

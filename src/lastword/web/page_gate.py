@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.requests import Request
 
-from lastword.consent import Answerer, person
+from lastword.consent import Answerer
 from lastword.server import Refusal, is_loopback
 from lastword.store import Entry, Store, make_private
 
@@ -91,7 +91,7 @@ class Visitor(msgspec.Struct, frozen=True):
 
     @property
     def by(self) -> Answerer:
-        return person(where=self.surface)
+        return Answerer.person(where=self.surface)
 
 
 class KnownWindow(msgspec.Struct, frozen=True):
