@@ -35,7 +35,7 @@ async def opened(heads: Path) -> AsyncIterator[Callable[..., Any]]:
     stores: list[Store] = []
 
     def open_one(where: Path | str, **options: Any) -> Store:
-        store = PostgresStore(where, **{"heads": heads} | options) if "://" in str(where) else SqliteStore(where)
+        store = PostgresStore(str(where), **{"heads": heads} | options) if "://" in str(where) else SqliteStore(where)
         stores.append(store)
         return store
 

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from samples import OtherProcess, entry, other_process, until
@@ -38,7 +39,7 @@ async def store(place):
     await opened.close()
 
 
-def both_at_once(left: OtherProcess, right: OtherProcess, do: str, **what: object) -> tuple[object, object]:
+def both_at_once(left: OtherProcess, right: OtherProcess, do: str, **what: object) -> tuple[Any, Any]:
     for other in (left, right):
         other.send(do, **what)
     return left.receive(), right.receive()

@@ -188,7 +188,7 @@ class RunFinished(msgspec.Struct, frozen=True):
     """A script came to its end, or waits for a decision about a call in doubt."""
 
     run_id: str
-    status: str
+    status: Literal["done", "failed", "cancelled", "waiting"]
     error: str | None
 
 
