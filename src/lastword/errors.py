@@ -119,6 +119,10 @@ class NotAllowedNow(LastWordError):
 class EditError(LastWordError):
     """A change to a project's files was refused; nothing was written."""
 
+    def as_tool_error(self) -> ToolError:
+        """The same as the result of a call: its words are for the model."""
+        return ToolError(self.fact, place=self.place, excerpt=self.excerpt, hint=self.hint)
+
 
 class PathRefused(EditError):
     """The path leads, or could lead, out of the project."""

@@ -24,10 +24,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from lastword.editor.diff import FileDiff
-from lastword.editor.provider import Preview, off_loop, plain
-from lastword.editor.read_tools import is_below, no_such_file, spelt, text_of
+from lastword.editor.provider import EditError, Preview, is_below, off_loop, plain, spelt
 from lastword.editor.text import count_lines, insert, replace, uniform_newline
-from lastword.errors import EditError
 
 if TYPE_CHECKING:
     from lastword.editor.recording import LookingEditor, RecordingEditor
@@ -127,7 +125,7 @@ async def plan_fixes(editor: LookingEditor, path: str) -> list[EditStep]:
     if private:
         return await _fix_private(editor, path, private[path])
     if path and not editor.exists(path):
-        raise await no_such_file(editor, path)
+        raise await editor.no_such_file(path)
     if path and path in await off_loop(editor.get_all_files):
         paths = [path]
     else:
@@ -159,7 +157,7 @@ async def _fix_private(editor: LookingEditor, path: str, why: str) -> list[EditS
 
 async def _fixed(editor: LookingEditor, paths: Sequence[str]) -> list[EditStep | None]:
     """A step for each of these files; None for one that would stay as it is."""
-    texts = [await text_of(editor, path) for path in paths]
+    texts = [await editor.text_of(path) for path in paths]
     fixed = await off_loop(_each_fixed, editor, paths)
     steps = [
         None if new is None or new == old else EditStep(path, old, new)
@@ -261,7 +259,7 @@ async def _take_back(editor: SealedEditor, problem: EditError) -> None:
 
 async def _replaced_text(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     path = edit["path"]
-    base = before.base if before is not None else await text_of(editor, path)
+    base = before.base if before is not None else await editor.text_of(path)
     text = before.proposed if before is not None else base
     assert text is not None
     return EditStep(path, base, await off_loop(_replace_text, text, edit))
@@ -296,7 +294,7 @@ def _replace_text(text: str, edit: Edit) -> str:
 
 def _by_line(change: Callable[..., str]) -> Step:
     async def step(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
-        text = await text_of(editor, edit["path"])
+        text = await editor.text_of(edit["path"])
         changed = partial(change, text, edit["operations"], path=edit["path"])
         return EditStep(edit["path"], text, await off_loop(changed))
 
@@ -304,14 +302,14 @@ def _by_line(change: Callable[..., str]) -> Step:
 
 
 async def _written(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
-    base = await text_of(editor, edit["path"]) if editor.exists(edit["path"]) else None
+    base = await editor.text_of(edit["path"]) if editor.exists(edit["path"]) else None
     return EditStep(edit["path"], base, edit["text"])
 
 
 async def _renamed(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     path, new_path = edit["path"], edit["new_path"]
     if not editor.exists(path):
-        raise await no_such_file(editor, path)
+        raise await editor.no_such_file(path)
     if editor.exists(new_path):
         raise EditError("there is something of that name already", place=new_path, hint="choose a name that is free")
     return EditStep(path, await editor.get_file_content(path), None, new_path)
@@ -319,7 +317,7 @@ async def _renamed(editor: LookingEditor, edit: Edit, before: EditStep | None) -
 
 async def _deleted(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     if not editor.exists(edit["path"]):
-        raise await no_such_file(editor, edit["path"])
+        raise await editor.no_such_file(edit["path"])
     return EditStep(edit["path"], await editor.get_file_content(edit["path"]), None)
 
 

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from ruff import find_ruff_bin
 
-from lastword.editor.provider import NOT_TEXT, Findings, LeftOut, LintError, LintReport, why_unread
+from lastword.editor.provider import NOT_TEXT, EditError, Findings, LeftOut, LintError, LintReport, why_unread
 from lastword.editor.text import decode
-from lastword.errors import EditError
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:

@@ -27,10 +27,12 @@ from lastword.editor.project_folder import Folder
 from lastword.editor.provider import (
     PRIVATE,
     Change,
+    Conflict,
     LeftOut,
     LintError,
     LintReport,
     Listing,
+    NotText,
     Preview,
     WhyPrivate,
     bounded,
@@ -38,7 +40,6 @@ from lastword.editor.provider import (
 )
 from lastword.editor.recording import RecordingEditor, digest_of
 from lastword.editor.text import Operation, Part, decode, encode, insert, read_lines, replace
-from lastword.errors import Conflict, NotText
 from lastword.store import refuse_if_watched
 
 

@@ -27,9 +27,8 @@ from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 from lastword.editor.project_folder import Folder, folded, join, name_problem, parts_of
-from lastword.editor.provider import MAX_FILE_BYTES, MAX_LISTED_FILES, LeftOut, Listing
+from lastword.editor.provider import MAX_FILE_BYTES, MAX_LISTED_FILES, EditError, LeftOut, Listing
 from lastword.editor.text import decode
-from lastword.errors import EditError
 
 IGNORED = "ignored by git"
 

@@ -26,8 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lastword.editor.provider import MAX_FILE_BYTES, LeftOut
-from lastword.errors import Conflict, EditError, PathRefused, TooLarge
+from lastword.editor.provider import MAX_FILE_BYTES, Conflict, EditError, LeftOut, PathRefused, TooLarge
 
 # Longer and deeper than any path a person reads on a card; below every system's own limit.
 MAX_PATH_LENGTH = 1000

@@ -6,7 +6,8 @@ be undone. `SurveyProvider` is what it adds for those who only look: what was le
 which of them are private. `Preview` is what a person was shown; `Change` is what really happened.
 
 What a search, a listing or a lint did not look at is named with the reason (`LeftOut`): whoever reads a result takes it
-for the whole, and a file that is passed over without a word is a bug that nobody looks for.
+for the whole, and a file that is passed over without a word is a bug that nobody looks for. What is refused is an
+`EditError`, here for whoever implements or uses an editor.
 
 What does not live here: files on disk (project.py), the doubles that record and seal (recording.py, sealed.py), the
 edits themselves (text.py).
@@ -15,14 +16,21 @@ edits themselves (text.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, runtime_checkable
 
 import msgspec
 
-from lastword.errors import Conflict, EditError, PrivateFile, TooLarge
+# What an editor refuses with is a part of what it offers.
+from lastword.errors import Conflict as Conflict
+from lastword.errors import EditError as EditError
+from lastword.errors import NotAllowedNow as NotAllowedNow
+from lastword.errors import NotText as NotText
+from lastword.errors import PathRefused as PathRefused
+from lastword.errors import PrivateFile as PrivateFile
+from lastword.errors import TooLarge as TooLarge
 
 if TYPE_CHECKING:
     from lastword.editor.text import Operation, Part
@@ -340,3 +348,16 @@ def plain(path: str) -> str:
     if path.startswith("/"):
         return path
     return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def spelt(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of an editor tool with every path in its one spelling, those of the edits of a batch as well."""
+    plainly: dict[str, Any] = {name: plain(arguments[name]) for name in PATHS if isinstance(arguments.get(name), str)}
+    if isinstance(edits := arguments.get("edits"), list):
+        plainly["edits"] = [spelt(edit) for edit in edits]
+    return {**arguments, **plainly}
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is this file, or lies below this folder. Everything lies below the project itself."""
+    return not folder or path == folder or path.startswith(f"{folder}/")

@@ -11,7 +11,7 @@ model, only when a person said so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import wraps
@@ -19,13 +19,21 @@ from typing import Annotated, Any
 
 import msgspec
 
-from lastword import __version__, values
-from lastword.editor.provider import MAX_LISTED_FILES, PATHS, LeftOut, Listing, off_loop, plain
+from lastword import __version__
+from lastword.editor.provider import (
+    MAX_LISTED_FILES,
+    EditError,
+    LeftOut,
+    Listing,
+    TooLarge,
+    is_below,
+    off_loop,
+    plain,
+    spelt,
+)
 from lastword.editor.recording import LookingEditor, RecordingEditor
-from lastword.editor.sealed import SealedEditor
 from lastword.editor.search import MAX_MATCHES, Found, search
 from lastword.editor.text import Part, lines_of
-from lastword.errors import EditError, NotText, TooLarge, ToolError, did_you_mean
 from lastword.tools import Tool
 
 # A result beyond 100,000 characters would be cut; a text must come whole or not at all.
@@ -40,15 +48,13 @@ MATCHES = 100
 MAX_FINDINGS_CHARACTERS = 60_000
 # The paths that are named for one reason. The others are counted: a thousand ignored files are no news.
 NAMED = 10
-# How many names are compared to find the one that was meant.
-MAX_COMPARED = 2_000
 
 Number = Annotated[int, msgspec.Meta(ge=1)]
 
 
 async def read_file(
     path: str,
-    editor: SealedEditor,
+    editor: LookingEditor,
     first_line: Number = 1,
     last_line: Number | None = None,
     numbered: bool = False,
@@ -89,13 +95,13 @@ async def ask_to_read(params: dict[str, Any], editor: RecordingEditor) -> dict[s
     path = plain(params["path"])
     try:
         if not editor.exists(path):
-            raise await no_such_file(editor, path)
+            raise await editor.no_such_file(path)
         why = await off_loop(editor.privacy(), path)
         if why is None:
             raise EditError("this file is not private", place=path, hint="read_file reads it without asking anybody")
         await _note_digest(editor, path)
     except EditError as problem:
-        raise as_tool_error(problem) from problem
+        raise problem.as_tool_error() from problem
     return {
         "title": f"Read {path}",
         "message": f"{path} is private: {why}. {_which_part(params)} would be given to the assistant, and with it to "
@@ -121,44 +127,15 @@ def _which_part(params: dict[str, Any]) -> str:
     return f"Line {first}" if first == last else f"Lines {first} to {last}"
 
 
-async def text_of(editor: LookingEditor, path: str) -> str:
-    """The text of a file that is there; why there is none otherwise."""
-    text = await editor.get_file_content(path)
-    if text is None:
-        if editor.exists(path):
-            raise NotText("the file is binary or not UTF-8, and cannot be read as text", place=path)
-        raise await no_such_file(editor, path)
-    return text
-
-
-async def no_such_file(editor: LookingEditor, path: str) -> EditError:
-    """The refusal of a path that leads nowhere, with the one that was probably meant."""
-
-    def nearest() -> str | None:
-        files = editor.get_all_files()
-        name = path.rpartition("/")[2]
-        same_name = [file for file in files if file.rpartition("/")[2] == name]
-        hint = did_you_mean(path, same_name or files[:MAX_COMPARED])
-        return f"did you mean {same_name[0]}?" if hint is None and same_name else hint
-
-    hint = await off_loop(nearest)
-    return EditError("there is no such file", place=path, hint=hint or "list_files names those there are")
-
-
-def as_tool_error(problem: EditError) -> ToolError:
-    """A refusal of the editor as the result of a call: its words are for the model."""
-    return ToolError(problem.fact, place=problem.place, excerpt=problem.excerpt, hint=problem.hint)
-
-
 async def _part(editor: LookingEditor, path: str, first_line: int, last_line: int | None, max_characters: int) -> Part:
     """Some lines of a file; refuses lines that it has not."""
     part: Part | None
     try:
-        text = await text_of(editor, path)
+        text = await editor.text_of(path)
     except TooLarge:
         part = await off_loop(editor.read_part, path, first_line, last_line, max_characters)
         if part is None:
-            raise await no_such_file(editor, path) from None
+            raise await editor.no_such_file(path) from None
     else:
         part = await off_loop(_part_of, text, first_line, last_line, max_characters)
     if part.total is not None:
@@ -207,7 +184,7 @@ async def _part_of_line(
     return text[first - 1 : last]
 
 
-async def list_files(editor: SealedEditor, folder: str = "", pattern: str = "") -> dict[str, Any]:
+async def list_files(editor: LookingEditor, folder: str = "", pattern: str = "") -> dict[str, Any]:
     """Lists the files of the project. Gives files (a list of paths), left_out (what is in the folder and not in the
     list: groups of {why, count, paths}), stopped (why there may be more, or null) and note (left_out in a sentence).
 
@@ -232,7 +209,7 @@ async def list_files(editor: SealedEditor, folder: str = "", pattern: str = "") 
 
 async def search_files(
     query: str,
-    editor: SealedEditor,
+    editor: LookingEditor,
     folder: str = "",
     pattern: str = "",
     regex: bool = False,
@@ -266,7 +243,7 @@ async def search_files(
     } | _told((*found.left_out, *listing.left_out))
 
 
-async def lint_files(editor: SealedEditor, path: str = "") -> dict[str, Any]:
+async def lint_files(editor: LookingEditor, path: str = "") -> dict[str, Any]:
     """Says what the linters find in the project. Gives findings ({path, line, message}, empty when there are none),
     checked (how many files), stopped (why there may be more, or null), left_out (files that were not checked: groups
     of {why, count, paths}) and note (left_out in a sentence).
@@ -276,11 +253,11 @@ async def lint_files(editor: SealedEditor, path: str = "") -> dict[str, Any]:
     """
     path = plain(path)
     if path and not editor.exists(path):
-        raise await no_such_file(editor, path)
+        raise await editor.no_such_file(path)
     return await off_loop(_report, editor, path)
 
 
-def _report(editor: SealedEditor, path: str) -> dict[str, Any]:
+def _report(editor: LookingEditor, path: str) -> dict[str, Any]:
     report = editor.lint_report()
     found = [{"path": file, **one} for file, ones in report.findings.items() if is_below(file, path) for one in ones]
     given = _as_many_as_fit(found)
@@ -296,15 +273,10 @@ def _as_many_as_fit(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Whole findings, as many as a result may hold: JSON that ends in the middle of one cannot be read at all."""
     room = MAX_FINDINGS_CHARACTERS
     for number, one in enumerate(found):
-        room -= len(values.canonical(one)) + 1
+        room -= len(msgspec.json.encode(one)) + 1
         if room < 0:
             return found[:number]
     return found
-
-
-def is_below(path: str, folder: str) -> bool:
-    """Whether a path is this file, or lies below this folder. Everything lies below the project itself."""
-    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 async def _listing(editor: LookingEditor, folder: str, pattern: str) -> Listing:
@@ -359,14 +331,6 @@ def _cut(listing: Listing) -> str | None:
     return f"the project has more than the {MAX_LISTED_FILES:,} files that are looked at" if listing.cut else None
 
 
-def spelt(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of an editor tool with every path in its one spelling, those of the edits of a batch as well."""
-    plainly: dict[str, Any] = {name: plain(arguments[name]) for name in PATHS if isinstance(arguments.get(name), str)}
-    if isinstance(edits := arguments.get("edits"), list):
-        plainly["edits"] = [spelt(edit) for edit in edits]
-    return {**arguments, **plainly}
-
-
 def reader(function: Callable[..., Any], request: Callable[..., Any] | None = None, **facts: Any) -> Tool:
     """A tool that looks; with a request function, after a person was asked."""
 
@@ -375,7 +339,7 @@ def reader(function: Callable[..., Any], request: Callable[..., Any] | None = No
         try:
             return await function(*arguments, **named)
         except EditError as problem:
-            raise as_tool_error(problem) from problem
+            raise problem.as_tool_error() from problem
 
     tool = Tool.from_function(
         function,

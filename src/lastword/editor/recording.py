@@ -32,12 +32,16 @@ from lastword.editor.provider import (
     SurveyProvider,
     WhyPrivate,
     bounded,
+    off_loop,
 )
 from lastword.editor.text import Operation, Part, decode, encode
-from lastword.errors import EditError, NotAllowedNow, NotText, PrivateFile
+from lastword.errors import EditError, NotAllowedNow, NotText, PrivateFile, did_you_mean
 from lastword.values import digest
 
 T = TypeVar("T")
+
+# How many names are compared to find the one that was meant.
+MAX_COMPARED = 2_000
 
 AtHome = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 """How to await, from another event loop, what belongs to the one where the editor lives."""
@@ -130,6 +134,28 @@ class LookingEditor:
 
     def missing_folders(self, path: str) -> list[str]:
         return with_bytes(self._editor).missing_folders(path)
+
+    async def text_of(self, path: str) -> str:
+        """The text of a file that is there; why there is none otherwise."""
+        text = await self.get_file_content(path)
+        if text is None:
+            if self.exists(path):
+                raise NotText("the file is binary or not UTF-8, and cannot be read as text", place=path)
+            raise await self.no_such_file(path)
+        return text
+
+    async def no_such_file(self, path: str) -> EditError:
+        """The refusal of a path that leads nowhere, with the one that was probably meant."""
+
+        def nearest() -> str | None:
+            files = self.get_all_files()
+            name = path.rpartition("/")[2]
+            same_name = [file for file in files if file.rpartition("/")[2] == name]
+            hint = did_you_mean(path, same_name or files[:MAX_COMPARED])
+            return f"did you mean {same_name[0]}?" if hint is None and same_name else hint
+
+        hint = await off_loop(nearest)
+        return EditError("there is no such file", place=path, hint=hint or "list_files names those there are")
 
     def _refuse_private(self, path: str) -> None:
         if not self._sees_private and (why := self.privacy()(path)) is not None:

@@ -16,6 +16,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from lastword.editor.provider import (
     Change,
+    Conflict,
+    NotAllowedNow,
+    NotText,
     OnScreen,
     Preview,
     ProjectProvider,
@@ -24,7 +27,6 @@ from lastword.editor.provider import (
 )
 from lastword.editor.recording import LookingEditor, content_of, digest_of, name_taken, with_bytes
 from lastword.editor.text import Operation, decode, encode, insert, keep_newlines, replace
-from lastword.errors import Conflict, NotAllowedNow, NotText
 from lastword.store import refuse_if_watched
 
 log = logging.getLogger("lastword")

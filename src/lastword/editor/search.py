@@ -17,9 +17,8 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from lastword.editor.provider import GONE, NOT_TEXT, LeftOut, why_unread
+from lastword.editor.provider import GONE, NOT_TEXT, EditError, LeftOut, why_unread
 from lastword.editor.text import decode
-from lastword.errors import EditError
 
 # What a model can still make use of; a search with more hits is too wide.
 MAX_MATCHES = 500

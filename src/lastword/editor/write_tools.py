@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lastword import values
+import msgspec
+
 from lastword.editor.edit_plan import (
     MAX_EDITS,
     EditStep,
@@ -29,7 +30,8 @@ from lastword.editor.edit_plan import (
     show,
     summary,
 )
-from lastword.editor.read_tools import CODE, READERS, as_tool_error, spelt
+from lastword.editor.provider import spelt
+from lastword.editor.read_tools import CODE, READERS
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools import Manifest, Parameter, Tool
 
@@ -104,7 +106,7 @@ def _in_words() -> Iterator[None]:
     try:
         yield
     except EditError as problem:
-        raise as_tool_error(problem) from problem
+        raise problem.as_tool_error() from problem
 
 
 def _title(steps: Sequence[EditStep]) -> str:
@@ -158,7 +160,7 @@ async def _batch(editor: LookingEditor, params: Params) -> list[EditStep]:
             raise EditError(
                 "; ".join(said), place=f"edit {number} ({tool.name})", hint="nothing was changed; correct this edit"
             ) from None
-        edits.append({"action": tool.name, **values.decode(arguments)})
+        edits.append({"action": tool.name, **msgspec.json.decode(arguments)})
     return await plan(editor, edits)
 
 
