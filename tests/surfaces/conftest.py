@@ -19,13 +19,16 @@ expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 @pytest.fixture(autouse=True)
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cards take keys sooner than any person needs, except where that very time is looked at (`unhurried`)."""
+    """Cards take keys sooner than any person needs, and those of other programs show sooner, except where that very
+    time is looked at (`unhurried`)."""
     if "unhurried" not in request.fixturenames:
         monkeypatch.setattr("lastword.terminal.tty.ARMING_SECONDS", 0.04)
         monkeypatch.setattr("lastword.terminal.keyboard.ALONE_SECONDS", 0.04)
         monkeypatch.setattr("lastword.terminal.keyboard.FAST_SECONDS", 0.0)
         monkeypatch.setattr("lastword.terminal.keyboard.MAX_TOGETHER", 1_000)
         monkeypatch.setattr("lastword.web.conversation.UNREAD_SECONDS", 0.0)
+        monkeypatch.setattr("lastword.web.other_sessions.LOOK_SECONDS", 0.1)
+        monkeypatch.setattr("lastword.web.other_sessions.ASKER_SECONDS", 0.2)
 
 
 @pytest.fixture

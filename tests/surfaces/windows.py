@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -164,6 +165,29 @@ class Scripted(Rehearsal):
         return Completion.checked({"model": "scripted", "choices": [choice], "usage": usage})
 
 
+class Prompt(Beside):
+    """A server that ends as soon as it is told to. uvicorn looks ten times a second, and then waits as long again."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.over = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.over.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.begin()
+        self._stopping.tell()
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn tells nobody
+            await asyncio.sleep(0.001)
+        await self.lifespan.shutdown()
+
+
 class House:
     """`lastword up` without the command line: the same parts, on a thread, with a registry of one's own."""
 
@@ -309,12 +333,12 @@ class House:
             )
             sock = Serving.bind("127.0.0.1", 0)
             self.address = f"http://127.0.0.1:{sock.getsockname()[1]}"
-            serving = Beside(self.front, stopping, limits, sock)
+            serving = Prompt(self.front, stopping, limits, sock)
             running = asyncio.ensure_future(serving.serve_here())
             self._ready.set()
             await self._over.wait()
             self.front.end_streams()
-            serving.should_exit = True
+            serving.over.set()
             await running
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:

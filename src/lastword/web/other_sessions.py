@@ -50,10 +50,9 @@ class OtherSessions:
 
     is_own = False
 
-    def __init__(self, view: ConversationView, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, view: ConversationView) -> None:
         self._view = view
         self._journal = view.session.journal
-        self._look_seconds = look_seconds
         self._shown: dict[str, dict[str, Any]] = {}
         self._asked_at: dict[str, float] = {}
         self._asking: dict[str, StandingQuestion] = {}
@@ -80,7 +79,7 @@ class OtherSessions:
                 if (what := f"{type(problem).__name__}: {problem}") != told:
                     told = what
                     self._view.shown.tell_trouble("Questions of other programs cannot be shown now", problem)
-            await asyncio.sleep(self._look_seconds)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _until_something_happens(self, after: int) -> None:
         while True:
