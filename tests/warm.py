@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 
 
 class WarmProgram:
-    """`lastword WORDS`, already running. What it says goes into files, since nobody talks with it, or where it is
-    wanted.
+    """`lastword WORDS`, already running. It is given bytes, and what it says goes into files; whoever talks with it
+    gives descriptors in their place.
 
     With `loads` it is `python WORDS`, a file, `-c` and a text or `-m` and a module, and has these modules already.
     """
@@ -38,17 +38,20 @@ class WarmProgram:
         words: Sequence[str],
         cwd: Path,
         env: Mapping[str, str],
-        given: bytes = b"",
+        given: bytes | int = b"",
         loads: Sequence[str] | None = None,
         printed: int | None = None,
+        complaint: int | None = None,
     ) -> None:
         self.returncode: int | None = None
         self._folder = tempfile.TemporaryDirectory()
         self._files = [Path(self._folder.name, name) for name in ("given", "printed", "complaint")]
-        self._files[0].write_bytes(given)
+        if isinstance(given, bytes):
+            self._files[0].write_bytes(given)
         fds = [os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) for file in self._files]
-        if printed is not None:
-            os.dup2(printed, fds[1])
+        for fd, wanted in zip(fds, (given, printed, complaint), strict=True):
+            if isinstance(wanted, int):
+                os.dup2(wanted, fd)
         asked = {"words": list(words), "cwd": str(cwd), "env": dict(env)}
         if loads is not None:
             asked |= {"loads": list(loads), "path": sys.path}

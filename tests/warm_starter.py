@@ -28,6 +28,7 @@ KINDS = {
     "edit": ("talk", "terminal", "editor"),
     "call": ("terminal",),
     "up": ("talk", "terminal", "web", "server"),
+    "serve": ("talk", "server"),
     "mcp": ("terminal", "mcp", "server"),
 }
 MOST = 1 << 20

@@ -1,12 +1,7 @@
-"""Entries to remember, and another process that remembers them too."""
+"""Entries to remember, and what many tests of a store do with one."""
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +11,6 @@ import msgspec
 from lastword.store import Store, sqlite_file
 from lastword.store.chain import GENESIS, Entry, link
 
-HERE = Path(__file__).parent
 FORM = "LASTWORD_TEST_FORM"
 """In the environment of a process that shall be one of an earlier version: how many migrations it knows."""
 
@@ -46,63 +40,6 @@ def make_old(path: Path, *entries: Entry) -> None:
         last = record.digest
         raw.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(record))
     raw.close()
-
-
-class OtherProcess:
-    """A long-lived process with a store of its own on the same file. It does one thing a line: see `other.py`."""
-
-    def __init__(self, path: Path | str, environment: dict[str, str] | None = None) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "other.py"), str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | (environment or {}),
-        )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def send(self, do: str, **what: Any) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **what}) + "\n")
-        self._process.stdin.flush()
-
-    def receive(self) -> Any:
-        assert self._process.stdout is not None
-        return json.loads(self._process.stdout.readline())
-
-    def ask(self, do: str, **what: Any) -> Any:
-        self.send(do, **what)
-        return self.receive()
-
-    def kill(self) -> None:
-        """End it as the system would that is out of memory."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.kill()
-        self._process.wait(20)
-        self._process.stdin.close()
-        self._process.stdout.close()
-
-    def end(self) -> None:
-        if self._process.returncode is not None:
-            return
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        assert self._process.wait(20) == 0
-
-
-@contextmanager
-def other_process(path: Path | str, environment: dict[str, str] | None = None) -> Iterator[OtherProcess]:
-    other = OtherProcess(path, environment)
-    try:
-        yield other
-    finally:
-        other.end()
 
 
 def held(store: Store, name: str) -> Callable[[], None]:

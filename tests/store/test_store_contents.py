@@ -5,7 +5,8 @@ from hashlib import sha256
 
 import apsw
 import pytest
-from samples import entry, make_old, other_process
+from other_process import other_process
+from samples import entry, make_old
 
 from lastword.errors import StoreError, Tampered
 from lastword.store import durable

@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -16,7 +14,8 @@ from typing import Any
 import apsw
 import pytest
 from disk import failing_disk
-from samples import entry, make_old, other_process
+from other_process import LOADS, other_process
+from samples import entry, make_old
 
 from lastword.errors import StoreError
 from lastword.store import head_file
@@ -24,6 +23,7 @@ from lastword.store.chain import Head
 from lastword.store.head_file import SLOT_BYTES, HeadFile
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
+from warm import run_python
 
 Damage = Callable[[Path], None]
 
@@ -398,8 +398,7 @@ asyncio.run(main())
 @pytest.mark.parametrize("moment", ["advance", "read"])
 async def test_a_process_that_dies_around_the_head_leaves_a_store_that_goes_on(path, moment, opened):
     """Between the commit and the head, the head is behind the store, which is no damage; before, nothing is there."""
-    command = [sys.executable, "-c", KILLED, str(path), moment]
-    died = await asyncio.to_thread(subprocess.run, command, cwd=Path(__file__).parent, timeout=60)
+    died = await asyncio.to_thread(run_python, "-c", KILLED, str(path), moment, cwd=path.parent, loads=LOADS)
     assert died.returncode == -9
     store = opened(path)
     assert (await store.head()).seq == (2 if moment == "advance" else 1)

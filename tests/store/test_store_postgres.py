@@ -9,7 +9,8 @@ from typing import Any
 
 import asyncpg
 import pytest
-from samples import FORM, entry, held, other_process, through, until
+from other_process import other_process
+from samples import FORM, entry, held, through, until
 
 from cutting import cutting_proxy
 from lastword.errors import NewerStore, Overtaken, StoreError

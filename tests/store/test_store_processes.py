@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import OtherProcess, entry, other_process, until
+from other_process import OtherProcess, other_process
+from samples import entry, until
 
 from lastword.store import StoreAddress
 from lastword.store.postgres_ledger import PostgresLedger

@@ -15,13 +15,15 @@ from threading import enumerate as threads
 import apsw
 import pytest
 from disk import failing_disk
-from samples import entry, make_old, other_process
+from other_process import LOADS, other_process
+from samples import entry, make_old
 
 from lastword.errors import NewerStore, StoreError
 from lastword.store import durable, sqlite_file
 from lastword.store.chain import Pruned
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
+from warm import run_python
 
 FILES = ("journal.db", "journal.db-wal", "journal.db-shm")
 
@@ -160,7 +162,7 @@ except StoreError as problem:
     os._exit(7 if "forked" in str(problem) else 8)
 os._exit(9)
 """
-    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=Path(__file__).parent, timeout=30)
+    ended = run_python("-c", program, cwd=path.parent, loads=LOADS)
     assert ended.returncode == 7
 
 
@@ -380,13 +382,8 @@ def test_a_read_only_file_can_be_read_and_says_why_it_is_not_written():
         if os.geteuid() == 0:
             os.chown(path, NOBODY, -1)
             os.chown(folder, NOBODY, -1)
-        said = subprocess.run(
-            [sys.executable, "-c", READ_ONLY, str(path), str(NOBODY)],
-            cwd=Path(__file__).parent,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        said = run_python("-c", READ_ONLY, str(path), str(NOBODY), cwd=Path("/"), loads=LOADS)
+        assert said.returncode == 0, said.stderr
         assert said.stdout == (
             f"{path}: the file, one beside it (-wal, -shm) or their folder cannot be written; "
             "1 entry accepted before wait to be written\n"
@@ -441,8 +438,7 @@ def test_a_journal_on_a_read_only_disk_can_be_verified(left):
             file.chmod(0o500 if file.is_dir() else 0o400)
             if os.geteuid() == 0:
                 os.chown(file, NOBODY, -1)
-        command = [sys.executable, "-c", LOOKING, str(path), str(NOBODY)]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        said = run_python("-c", LOOKING, str(path), str(NOBODY), cwd=Path("/"), loads=["lastword.commands.journal"])
         for file in (path.parent, Path(folder)):
             file.chmod(0o700)
         assert (said.stderr, said.returncode) == ("", 0)
