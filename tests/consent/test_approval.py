@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
@@ -13,6 +13,7 @@ from lastword.tools.guard import Observation
 from requirements import requirement
 from sending import CALL
 from test_values import json_values
+from tries import tries
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_the_seal_binds_who_answered_and_when():
 
 
 @requirement("TOOL-2")
-@settings(deadline=None, max_examples=40)
+@tries(20)
 @given(st.dictionaries(st.sampled_from(["a", "b", "pin"]), json_values))
 def test_secrets_are_hidden_from_surfaces_and_from_the_journal_and_come_back(arguments):
     """What a surface sends back unchanged is what was there; what it changed is changed."""

@@ -47,7 +47,7 @@ def apply(diff: FileDiff, old: str) -> str:
 
 
 @requirement("EDIT-5")
-@tries(60)
+@tries()
 @given(texts, texts)
 def test_the_hunks_lead_from_the_old_text_to_the_new(old: str, new: str):
     """A diff that does not is a lie on a card, whatever it looks like."""
@@ -56,7 +56,7 @@ def test_the_hunks_lead_from_the_old_text_to_the_new(old: str, new: str):
         assert apply(diff, old) == new
 
 
-@tries(60)
+@tries()
 @given(texts, texts)
 def test_no_diff_is_shorter(old: str, new: str):
     """A second opinion on the number of lines that both texts keep: the longest common subsequence, by the book."""
@@ -203,7 +203,7 @@ def test_texts_that_share_nothing_need_no_budget():
     assert (diff.added, diff.removed, diff.coarse) == (50_000, 50_000, False)
 
 
-@tries(60)
+@tries()
 @given(texts, texts, st.integers(0, 12))
 def test_the_hunks_lead_from_the_old_text_to_the_new_when_the_budget_runs_out(old: str, new: str, budget: int):
     """Wherever the comparison is given up, the diff must not be a lie."""
@@ -250,7 +250,7 @@ def test_a_long_line_never_hides_more_than_it_says(old: str | None, new: str, sh
     ] == shown
 
 
-@tries(60)
+@tries()
 @given(st.text("ab", max_size=30), st.text("ab", max_size=30))
 def test_what_differs_in_a_long_line_is_shown_and_the_rest_is_the_same(old: str, new: str):
     """What is hidden of a line that was replaced is also in the other one, as long as the difference fits."""
@@ -371,7 +371,7 @@ def test_words_of_very_many_long_lines_are_marked_within_bounds(monkeypatch):
         assert line.changed
 
 
-@tries(50)
+@tries()
 @given(st.text("ab =\u0301", max_size=20), st.text("ab =\u0301", max_size=20))
 def test_without_what_is_marked_two_lines_of_a_pair_are_the_same(old: str, new: str):
     """A mark that hides a difference would be worse than none."""

@@ -50,7 +50,7 @@ def test_a_regular_expression_is_matched_line_by_line():
     assert places(found("one.*two", regex=True)) == []
 
 
-@tries(50)
+@tries()
 @given(st.text(alphabet="ab\n\r.", max_size=20), st.text(alphabet="ab.", min_size=1, max_size=2), st.booleans())
 def test_a_literal_search_finds_the_lines_that_hold_the_query(text: str, query: str, ignore_case: bool):
     """The obvious way, line by line, as a second opinion on the quick one."""
@@ -59,7 +59,7 @@ def test_a_literal_search_finds_the_lines_that_hold_the_query(text: str, query: 
     assert [match.line for match in found(query, {"x": text.encode()}, ignore_case=ignore_case).matches] == expected
 
 
-@tries(50)
+@tries()
 @given(st.text(alphabet="ab\n", max_size=20), st.sampled_from(["a+b", "^a", "b$", "^$", "(ab)*b", "[^a]", "a.b"]))
 def test_a_regular_expression_finds_what_pythons_finds(text: str, pattern: str):
     """On patterns that both engines know, they agree."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword.script import PlacedError, format_script, parse, plan
 from lastword.script.tokens import tokens_and_comments
 from requirements import requirement
 from script.programs import Writer
+from tries import tries
 
 
 def shape(node: Any) -> Any:
@@ -30,7 +31,7 @@ def comments(text: str) -> list[str]:
 
 
 @requirement("NUWA-52")
-@settings(max_examples=100, deadline=None, database=None)
+@tries()
 @given(st.integers(0, 2**32), st.integers(1, 20))
 def test_formatting_keeps_the_tree_and_the_comments_and_is_done_at_once(seed: int, size: int) -> None:
     """Parse, print, parse again gives the same tree; a second time changes nothing; no comment is lost."""
@@ -90,7 +91,7 @@ KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sample
 
 
 @requirement("NUWA-52")
-@settings(max_examples=100, deadline=None, database=None)
+@tries()
 @given(st.dictionaries(KEYS, st.integers(0, 9), max_size=5))
 def test_whatever_a_key_is_it_is_written_so_that_it_is_read_again(value: dict[str, int]) -> None:
     """A key is any text, the empty one too; only what looks like a name stands without quotes."""

@@ -13,6 +13,7 @@ from lastword.script.runtime import LARGE_TEXT
 from requirements import requirement
 from script.hosts import SIGNATURES, TestHost, run
 from script.turns import longest_turn
+from tries import mostly_long
 
 # The specification's.
 LONGEST_TURN = 0.050
@@ -85,7 +86,15 @@ HEAVY: dict[str, tuple[str, Callable[[int], Any]]] = {
 
 
 @requirement("NUWA-63", "NUWA-84")
-@pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.parametrize(
+    "name",
+    mostly_long(
+        HEAVY,
+        *("SORT numbers of both kinds", "SUM", "SPLIT", "STRING", "PRINT"),
+        *("== of long strings", "== of lists of lists", "CONTAINS a list", "CONTAINS a piece", "FORMAT", "NUMBER"),
+        *("PUT", "UPPER", "REPLACE", "PARSE_JSON of objects", "CALL", "what is left at the end"),
+    ),
+)
 async def test_no_function_keeps_the_others_waiting(name: str) -> None:
     """It yields, or fails at once: with very many elements, and with as many as it takes on."""
     text, make = HEAVY[name]
@@ -113,25 +122,28 @@ class QuickHost(TestHost):
 
 
 HEAVY_STATEMENT = 'LET x = JOIN(l, ",")\n'
+IN_A_ROW = HEAVY_STATEMENT * 60
+IN_A_BLOCK = "FOR i IN [1] DO IF i == 1 THEN IF true THEN\n" + HEAVY_STATEMENT * 60 + "ELSE PRINT(1) END END END"
+IN_A_LOOP = "FOR i IN RANGE(60) DO FOR j IN [1] DO " + HEAVY_STATEMENT + "END END"
+PLACES = (
+    IN_A_ROW,
+    "IF true THEN\n" + HEAVY_STATEMENT * 60 + "END",
+    "IF true THEN IF true THEN\n" + HEAVY_STATEMENT * 30 + "END\n" + HEAVY_STATEMENT * 30 + "END",
+    "FOR i IN [1] DO\n" + HEAVY_STATEMENT * 60 + "END",
+    "FOR i IN [1, 2] DO IF true THEN\n" + HEAVY_STATEMENT * 30 + "END END",
+    IN_A_BLOCK,
+    "FOR i IN RANGE(60) DO " + HEAVY_STATEMENT + "END",
+    IN_A_LOOP,
+    'FOR i IN RANGE(60) DO CALL nothing { a: JOIN(l, ",") } END',
+    "FOR i IN RANGE(15000) DO CALL nothing { a: i } END",
+    "CALL nothing { a: 1 }\n" * 15_000,
+    'PRINT("x")\n' * 40_000,
+)
 
 
 @requirement("NUWA-63")
 @pytest.mark.parametrize(
-    "text",
-    [
-        HEAVY_STATEMENT * 60,
-        "IF true THEN\n" + HEAVY_STATEMENT * 60 + "END",
-        "IF true THEN IF true THEN\n" + HEAVY_STATEMENT * 30 + "END\n" + HEAVY_STATEMENT * 30 + "END",
-        "FOR i IN [1] DO\n" + HEAVY_STATEMENT * 60 + "END",
-        "FOR i IN [1, 2] DO IF true THEN\n" + HEAVY_STATEMENT * 30 + "END END",
-        "FOR i IN [1] DO IF i == 1 THEN IF true THEN\n" + HEAVY_STATEMENT * 60 + "ELSE PRINT(1) END END END",
-        "FOR i IN RANGE(60) DO " + HEAVY_STATEMENT + "END",
-        "FOR i IN RANGE(60) DO FOR j IN [1] DO " + HEAVY_STATEMENT + "END END",
-        'FOR i IN RANGE(60) DO CALL nothing { a: JOIN(l, ",") } END',
-        "FOR i IN RANGE(15000) DO CALL nothing { a: i } END",
-        "CALL nothing { a: 1 }\n" * 15_000,
-        'PRINT("x")\n' * 40_000,
-    ],
+    "text", mostly_long(PLACES, IN_A_ROW, IN_A_BLOCK, IN_A_LOOP, "CALL nothing { a: 1 }\n" * 15_000), ids=len
 )
 async def test_a_script_pauses_between_its_statements_wherever_they_stand(text: str) -> None:
     """Sixty statements of some milliseconds each, in a row or in a block, are sixty turns for the others."""
@@ -199,7 +211,14 @@ LARGE: dict[str, Callable[[int], str]] = {
 
 
 @requirement("NUWA-60", "NUWA-84")
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    "name",
+    mostly_long(
+        LARGE,
+        *("a long chain", "many calls with one constant", "calls in loops without end", "unknown names"),
+        *("names set in many branches", "names that many loops may have", "a formula of many names"),
+    ),
+)
 def test_reading_a_large_text_takes_no_more_than_its_length(name: str) -> None:
     """Nothing that happens before a run grows faster than the text: each of these took minutes, or would have."""
     text = LARGE[name](MAX_TOKENS // 5)
@@ -216,7 +235,10 @@ def test_reading_a_large_text_takes_no_more_than_its_length(name: str) -> None:
 
 
 @requirement("NUWA-63", "NUWA-84")
-@pytest.mark.parametrize("name", ["a long chain", "many calls", "names set in many branches", "unknown names"])
+@pytest.mark.parametrize(
+    "name",
+    mostly_long(["a long chain", "many calls", "names set in many branches", "unknown names"], "many calls"),
+)
 async def test_a_session_reads_a_large_text_beside_its_loop(name: str) -> None:
     """Reading, checking and writing out a script of the largest size takes a second: not the loop's."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from house import House
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword.server.conversations import Conversation, Conversations, Turn
@@ -20,6 +20,7 @@ from lastword.testing.scripted import Pause
 from lastword.values import canonical
 from lastword.wire import result_message
 from requirements import requirement
+from tries import tries
 
 LISBON = """{
   "tool_request": {
@@ -466,7 +467,7 @@ def lines_of(shape: list[tuple[int, int]]) -> list[HistoryLine]:
 
 
 @requirement("API-28")
-@settings(max_examples=100, deadline=None)
+@tries(30)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 400)), max_size=8), st.integers(1, 12), st.integers(1, 1500)
 )

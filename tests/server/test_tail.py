@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword.errors import StoreError
@@ -16,6 +16,7 @@ from lastword.server.store_follower import MAX_BEHIND_RECORDS, PAGE_RECORDS, Sto
 from lastword.store import Entry, MemoryStore, Record
 from lastword.testing.scripted import Pause
 from requirements import requirement
+from tries import tries
 
 
 class Counting(MemoryStore):
@@ -133,7 +134,7 @@ async def test_a_look_is_good_for_one_iteration_of_the_loop():
     assert seen == [1, 2]
 
 
-@settings(deadline=None, max_examples=200)
+@tries(40)
 @given(delays=st.lists(st.integers(0, 9), max_size=80), gaps=st.lists(st.integers(0, 4), min_size=6, max_size=6))
 def test_folds_over_a_slow_store_are_those_of_a_fresh_reader(delays, gaps):
     """Questions overtake each other when the store makes them wait. Nothing may be lost, doubled or out of order."""

@@ -326,7 +326,7 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
 
 
 @requirement("TEAM-1")
-@tries(25)
+@tries(10)
 @given(steps=st.lists(STEPS, max_size=20))
 def test_the_drivers_are_twins(postgres, steps):
     """Whatever is done to all of them, all say the same, down to the last digest: whoever moves a journal to a server

@@ -95,7 +95,7 @@ def test_an_export_that_was_cut_off_is_found(lines):
         verify_export(lines, head=Head(2, "f" * 64))
 
 
-@tries(40)
+@tries(15)
 @given(
     st.builds(
         Entry,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword.errors import NotAllowedNow
@@ -23,6 +23,7 @@ from lastword.store import refuse_if_watched
 from lastword.tools.guard import Guard
 from lastword.tools.guard.audit_hook import _WRITING
 from requirements import requirement
+from tries import tries
 
 
 @requirement("TOOL-42")
@@ -40,7 +41,7 @@ def test_the_guard_is_only_there_while_it_watches(tmp_path: Path):
 
 
 @requirement("TOOL-42")
-@settings(deadline=None, max_examples=100)
+@tries()
 @given(
     st.integers(0, 2**20).filter(lambda flags: flags & _WRITING), st.sampled_from(["wb", "a", "x", "r+", "w+", "rb+"])
 )

@@ -1,7 +1,7 @@
 """State: JSON, behind nobody's back, remembered, and written for a prompt."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lastword import Session, StateMetadata, ToolRegistry
 from lastword.errors import LastWordError, NotJSON, SessionError
@@ -10,6 +10,7 @@ from lastword.tools.context import MAX_PROMPT_VALUE, State
 from lastword.values import canonical, equal
 from requirements import requirement
 from test_values import json_values
+from tries import tries
 
 
 @requirement("TOOL-21")
@@ -69,7 +70,7 @@ def test_a_key_is_a_text(registry: ToolRegistry, key):
 
 
 @requirement("TOOL-22")
-@settings(deadline=None, max_examples=100)
+@tries()
 @given(json_values)
 def test_nothing_that_goes_in_or_comes_out_is_shared(value):
     """Whatever a caller does with what it holds, the state is what was set."""

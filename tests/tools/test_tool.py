@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lastword
@@ -26,6 +26,7 @@ from lastword.tools.tool import MAX_PROBLEMS, Tool, digest_of_function
 from lastword.values import canonical, decode, written
 from requirements import requirement
 from sending import CALL, MANIFEST, until
+from tries import tries
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "arguments"
 
@@ -73,7 +74,7 @@ async def test_a_flood_of_wrong_arguments_is_answered_shortly_and_soon(registry:
 
 
 @requirement("TOOL-31")
-@settings(deadline=None, max_examples=100)
+@tries()
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.floats() | st.text()))
 def test_every_reader_gets_a_fresh_decoding_of_the_same_bytes(arguments):
     """Nobody can change what another sees."""
