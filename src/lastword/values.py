@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from lastword.errors import NotJSON
+from lastword.errors import NotJSON as NotJSON
 
 type_name = {
     str: "string",

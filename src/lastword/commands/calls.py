@@ -44,7 +44,6 @@ from lastword.commands.invocation import (
     with_own_journal,
 )
 from lastword.commands.local_session import SessionOptions, rules_here, session_of, together
-from lastword.errors import NotJSON
 from lastword.journal import Journal, timeline
 from lastword.session import Session
 from lastword.terminal import attend, is_interactive, terminal_approver
@@ -98,7 +97,7 @@ def _json_object(text: str | None) -> dict[str, Any]:
     place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
     try:
         value = values.parse(text)
-    except NotJSON as problem:
+    except values.NotJSON as problem:
         place = f"{place}:{problem.place}" if problem.place else place
         raise Misused(problem.fact, place=place, hint=problem.hint or hint) from None
     if not isinstance(value, dict):
@@ -314,7 +313,7 @@ def _variable(pair: str) -> tuple[str, Any]:
 def _json(text: str, place: str, hint: str) -> Any:
     try:
         return values.parse(text)
-    except NotJSON as problem:
+    except values.NotJSON as problem:
         raise Misused(problem.fact, place=place, hint=hint) from None
 
 

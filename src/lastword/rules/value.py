@@ -18,7 +18,6 @@ import msgspec
 
 from lastword import values
 from lastword.display import visible
-from lastword.errors import NotJSON
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def shown(value: Any, most: int = MAX_SHOWN) -> str:
         return _begun(str(value), most, str)
     try:
         plain = values.plain(value)
-    except NotJSON:
+    except values.NotJSON:
         return f"a {type(value).__name__}"
     # With quotes around every text inside: without them a list goes on as if it were our words, or a longer list.
     text = json.dumps(plain, ensure_ascii=False) if isinstance(plain, (list, dict)) else values.text(plain)

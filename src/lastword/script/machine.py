@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from lastword.errors import NotJSON
 from lastword.script.program import write_program
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits, aside
 from lastword.script.steps import PAUSE, go_through
 from lastword.script.tokens import CallFailed, Cancelled, LimitExceeded, PlacedError
-from lastword.values import MAX_SIZE, plain, weigh
+from lastword.values import MAX_SIZE, NotJSON, plain, weigh
 
 if TYPE_CHECKING:
     from lastword.script.nodes import Script

@@ -18,7 +18,12 @@ from typing import Literal
 
 import msgspec
 
-from lastword.errors import StoreError, Tampered
+# What a store refuses with is a part of what it offers.
+from lastword.errors import MayNotForget as MayNotForget
+from lastword.errors import NewerStore as NewerStore
+from lastword.errors import Overtaken as Overtaken
+from lastword.errors import StoreError as StoreError
+from lastword.errors import Tampered as Tampered
 
 GENESIS = "0" * 64
 """The digest before the first record."""

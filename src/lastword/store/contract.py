@@ -31,7 +31,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lastword.errors import StoreError, Tampered
 from lastword.store.chain import (
     GENESIS,
     INVESTIGATE,
@@ -40,6 +39,8 @@ from lastword.store.chain import (
     Head,
     Pruned,
     Record,
+    StoreError,
+    Tampered,
     compare,
     cut_off,
     digest,

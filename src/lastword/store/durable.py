@@ -28,8 +28,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from lastword.errors import Overtaken, StoreError
-from lastword.store.chain import CurrentRow, Entry, Head, Pruned
+from lastword.store.chain import CurrentRow, Entry, Head, Overtaken, Pruned, StoreError
 from lastword.store.contract import WRITE, Store, refuse_if_watched
 from lastword.store.ledger import TAKEN, Adopted, Applied, InDoubt, Ledger, StoreChange
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lastword.errors import StoreError, Tampered
-from lastword.store.chain import GENESIS, Head, Record, verify
+from lastword.store.chain import GENESIS, Head, Record, StoreError, Tampered, verify
 from lastword.store.durable import DurableStore
 from lastword.store.ledger import Adopted
 

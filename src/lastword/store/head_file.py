@@ -27,8 +27,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lastword.errors import StoreError
-from lastword.store.chain import GENESIS, Behind, Head
+from lastword.store.chain import GENESIS, Behind, Head, StoreError
 from lastword.store.private_files import data_folder, make_private, sync_names
 
 if TYPE_CHECKING:

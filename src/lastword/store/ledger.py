@@ -13,8 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from lastword.errors import NewerStore, StoreError, Tampered
-from lastword.store.chain import KINDS, CurrentRow, Entry, Head, Pruned, Record, follows, link, step
+from lastword.store.chain import (
+    KINDS,
+    CurrentRow,
+    Entry,
+    Head,
+    NewerStore,
+    Pruned,
+    Record,
+    StoreError,
+    Tampered,
+    follows,
+    link,
+    step,
+)
 
 if TYPE_CHECKING:
     from lastword.store.contract import Filter

@@ -14,7 +14,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lastword.errors import MayNotForget, StoreError, Tampered
 from lastword.store.address import PostgresAddress
 from lastword.store.chain import (
     GENESIS,
@@ -23,8 +22,11 @@ from lastword.store.chain import (
     Current,
     CurrentRow,
     Head,
+    MayNotForget,
     Pruned,
     Record,
+    StoreError,
+    Tampered,
     check_content,
     contradicted,
     kinds_of,

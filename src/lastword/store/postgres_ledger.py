@@ -12,8 +12,7 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from lastword.errors import Overtaken, StoreError
-from lastword.store.chain import GENESIS, NAMED_BY_DATA, Head, Pruned, not_held
+from lastword.store.chain import GENESIS, NAMED_BY_DATA, Head, Overtaken, Pruned, StoreError, not_held
 from lastword.store.ledger import APPLIED, Applied, Batch, InDoubt, StoreChange, of_a_later_version
 from lastword.store.postgres_connection import (
     FAILED,

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 import msgspec
 
-from lastword.errors import StoreError
 from lastword.store.chain import (
     GENESIS,
     NAMED_BY_DATA,
@@ -30,6 +29,7 @@ from lastword.store.chain import (
     Head,
     Pruned,
     Record,
+    StoreError,
     check_content,
     kinds_of,
     tampered,

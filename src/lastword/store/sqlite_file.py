@@ -22,8 +22,18 @@ from urllib.parse import quote
 
 import apsw
 
-from lastword.errors import StoreError, Tampered
-from lastword.store.chain import GENESIS, KINDS, Behind, Current, Head, check_content, contradicted, not_held
+from lastword.store.chain import (
+    GENESIS,
+    KINDS,
+    Behind,
+    Current,
+    Head,
+    StoreError,
+    Tampered,
+    check_content,
+    contradicted,
+    not_held,
+)
 from lastword.store.head_file import HeadFile, missing, start_refused
 from lastword.store.ledger import APPLIED, RESTORE, WRONG_CONTENTS, Applied, load_migrations, of_a_later_version
 from lastword.store.private_files import make_private, sync_names

@@ -178,6 +178,12 @@ async def ended_script(journal: Journal, run_id: str) -> tuple[str, str | None] 
     return script_result(status, facts["output"], error, calls), mistake(status, error, calls)
 
 
+async def left_off_in(journal: Journal, session_id: str, conversation_id: str) -> int | None:
+    """The last turn of a conversation that the person has stopped; None when there is none."""
+    records = await journal.standing("left_off", session_id)
+    return max((data_of(record)["turn"] for record in records if record.subject == conversation_id), default=None)
+
+
 async def calls_of(journal: Journal, run_id: str) -> list[Outcome]:
     """What became of the calls of a run, in order."""
     found: list[Outcome] = []

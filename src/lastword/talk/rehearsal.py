@@ -20,7 +20,6 @@ from typing import Any
 import msgspec
 
 from lastword import values
-from lastword.errors import NotJSON
 from lastword.server import Abilities, Completion, is_script
 from lastword.talk.feedback import PROGRAM
 
@@ -267,7 +266,7 @@ def _value(text: str, kind: str | None) -> Any:
         return text
     try:
         return values.parse(text)
-    except NotJSON:
+    except values.NotJSON:
         return text
 
 
@@ -296,7 +295,7 @@ def _content(message: Message) -> str:
 def _read(content: str) -> dict[str, Any]:
     try:
         found = values.parse(content)
-    except NotJSON:
+    except values.NotJSON:
         return {}
     return found if isinstance(found, dict) else {}
 

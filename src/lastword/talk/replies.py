@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.errors import ScriptError
-from lastword.script import parse
+from lastword.script import Concealed, parse
 from lastword.wire import NotARequest, ToolRequest, parse_arguments, parse_tool_request
 
 Protocol = Literal["json", "script", "native"]
@@ -29,6 +29,11 @@ class Request(msgspec.Struct, frozen=True):
     name: str
     arguments: dict[str, Any] = {}
     problem: str | None = None
+
+    @property
+    def lacks_secret(self) -> bool:
+        """Whether a secret stood there that was not kept."""
+        return Concealed.NOT_KEPT in self.arguments.values()
 
     @classmethod
     def read(cls, id: str, name: str, arguments: str) -> Request:
@@ -57,6 +62,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the oldest turns it was not shown."""
     ignored: tuple[str, ...] = ()
     """The results of ours that the server did not take, by the ids of their requests."""
+
+    @property
+    def lacks_secret(self) -> bool:
+        """Whether a secret stood in its text that was not kept."""
+        return Concealed.NOT_KEPT in self.text
 
     @property
     def waits(self) -> bool:

@@ -22,9 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastword import values
 from lastword.errors import SessionError
-from lastword.journal import data_of
 from lastword.runs import conceal_script
-from lastword.script import Concealed
 from lastword.talk import feedback, turn
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost
 from lastword.talk.constraint import constraint
@@ -320,7 +318,7 @@ class Satellite:
     async def _call_tool(self, reply: Reply, request: Request, spent: turn.Spent, outcomes: list[Outcome]) -> str:
         if request.problem is not None:
             return feedback.unreadable(request.problem)
-        if Concealed.NOT_KEPT in request.arguments.values():
+        if request.lacks_secret:
             return await self._without_secret(reply, request)
         if (known := self._asked.outcome(request.name, request.arguments)) is not None:
             spent.repair()
@@ -362,7 +360,7 @@ class Satellite:
         run_id = await self._named(reply, request)
         if (known := await feedback.ended_script(self.session.journal, run_id)) is not None:
             return known
-        if Concealed.NOT_KEPT in reply.text:
+        if reply.lacks_secret:
             return await feedback.stopped_script(self.session.journal, run_id) or feedback.secret_is_gone(), None
         kept = await conceal_script(self.session.registry, reply.text)
         run = await self.session.run_script(reply.text, run_id=run_id, denied=self._asked.denied)
@@ -403,7 +401,7 @@ class Satellite:
     async def _result_so_far(self, reply: Reply, request: Request, outcomes: list[Outcome]) -> str | None:
         if request.problem is not None:
             return feedback.unreadable(request.problem)
-        if Concealed.NOT_KEPT in request.arguments.values():
+        if request.lacks_secret:
             return await self._without_secret(reply, request)
         life = await self.session.journal.life(self._id_of(reply, request.id))
         if life.finished is not None:
@@ -435,8 +433,8 @@ class Satellite:
         self._known = True
 
     async def _was_left_off(self, reply: Reply) -> bool:
-        records = await self.session.journal.standing("left_off", self.session.id)
-        return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
+        since = await feedback.left_off_in(self.session.journal, self.session.id, self.conversation_id)
+        return since is not None and since >= reply.turn
 
     def _begin_anew(self, messages: list[Message]) -> None:
         """The server has forgotten the conversation. Results that it does not wait for any more become words."""

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, NoReturn
 import msgspec
 
 from lastword import values
-from lastword.errors import NotJSON
 
 BlockKind = Literal["image", "audio", "file", "text"]
 
@@ -127,7 +126,7 @@ def to_json(value: Any) -> Any:
     """What a function returned, as JSON values: dataclasses, msgspec structs, pydantic models, dates and the like."""
     try:
         return values.plain(value)
-    except NotJSON:
+    except values.NotJSON:
         return values.plain(_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=json_values)))
 
 
@@ -138,7 +137,9 @@ def json_values(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, (Block, ToolResult)):
-        raise NotJSON(f"the {type(value).__name__} stands inside of the value; return ToolResult(value, content)")
+        raise values.NotJSON(
+            f"the {type(value).__name__} stands inside of the value; return ToolResult(value, content)"
+        )
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 

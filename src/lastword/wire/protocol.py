@@ -20,7 +20,6 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.errors import NotJSON
 
 # Far beyond any arguments a person could review, far below what would trouble a decoder that recurses.
 MAX_NESTING = 64
@@ -73,7 +72,7 @@ def parse_tool_request(text: str) -> ToolRequest | NotARequest:
     else:
         try:
             return _read(values.parse(body))
-        except NotJSON as error:
+        except values.NotJSON as error:
             place = f" (at {error.place})" if error.place else ""
             problem = _habit(body) or NotARequest(True, f"{error.fact}{place}", "not_json")
     return problem if _begins_a_request(body) else _TEXT
@@ -88,7 +87,7 @@ def parse_arguments(text: str) -> dict[str, Any] | NotARequest:
         return NotARequest(True, f"the arguments are nested {depth} levels deep; at most {MAX_NESTING} fit", "too_deep")
     try:
         arguments = values.parse(body)
-    except NotJSON as error:
+    except values.NotJSON as error:
         return NotARequest(True, f"the arguments are {_lower_first(error.fact)}", "not_json")
     if type(arguments) is not dict:
         return NotARequest(True, f"the arguments are {_a(arguments)} and not an object", "bad_arguments")

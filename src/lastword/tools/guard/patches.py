@@ -20,11 +20,12 @@ import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType, ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lastword.store import ReadOnlyGuard
+if TYPE_CHECKING:
+    from lastword.store import ReadOnlyGuard
 
-Watching = Callable[[], ReadOnlyGuard | None]
+Watching = Callable[[], "ReadOnlyGuard | None"]
 """The guard that watches this task or thread, if one does."""
 
 _NETWORK = "use the network"
