@@ -28,7 +28,7 @@ KINDS = {
     "edit": ("talk", "terminal", "editor"),
     "call": ("terminal",),
     "up": ("talk", "terminal", "web", "server"),
-    "serve": ("talk", "server"),
+    "serve": ("talk", "server", "store"),
     "mcp": ("terminal", "mcp", "server"),
 }
 MOST = 1 << 20

@@ -1,32 +1,42 @@
-"""`lastword serve` and a model as processes of their own, for tests of what only processes can show."""
+"""`lastword serve` as a process of its own, and a model for it: for tests of what only processes can show."""
 
 import http.client
 import json
 import os
-import subprocess
-import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-BIN = Path(sys.executable).parent
-HERE = Path(__file__).parent
+from lastword.testing.scripted import Fault, Reply, ScriptedModel
+from warm import WarmProgram
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "lookup_weather", "arguments": '{"city": "Lisbon"}'}}
+LISBON = '{"tool_request": {"name": "lookup_weather", "arguments": {"city": "Lisbon"}}}'
+THINKING = threading.Event()
+"""The model was told to think, and will not answer."""
+
+
+def reply(body: dict[str, Any]) -> Reply:
+    said = body["messages"][-1]["content"]
+    if said == "What is the weather in Lisbon?":
+        return {"tool_calls": [CALL]} if body.get("tools") else LISBON
+    if said.startswith("Result of the tool") or body["messages"][-1]["role"] == "tool":
+        return "It is 18°C and clear in Lisbon."
+    if said == "think":
+        THINKING.set()
+        return Fault("hang")
+    if said.startswith("ask "):
+        return '{"tool_request": {"name": "' + said[4:] + '"}}'
+    return "Hello." if said == "Say hello." else f"You said {said}"
 
 
 @contextmanager
-def model_process() -> Iterator[tuple[str, IO[str]]]:
-    """A model: its address, and what it prints after that."""
-    command = [sys.executable, str(HERE / "model_process.py")]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip(), process.stdout
-    finally:
-        process.stdin.close()
-        process.wait(10)
-        process.stdout.close()
+def a_model() -> Iterator[str]:
+    """The address of a model that replies like that."""
+    with ScriptedModel(reply, models=["scripted"]) as model:
+        yield model.url
 
 
 class Served:
@@ -34,17 +44,13 @@ class Served:
 
     def __init__(self, *arguments: str, folder: Path) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LASTWORD_")}
-        self._errors = (folder / "serve.log").open("a")
-        self.process = subprocess.Popen(
-            [str(BIN / "lastword"), "serve", "--port", "0", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            cwd=folder,
-            env=environment,
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        near, far = os.pipe()
+        with (folder / "serve.log").open("a") as log:
+            words = ["serve", "--port", "0", *arguments]
+            self.process = WarmProgram(words, folder, environment, printed=far, complaint=log.fileno())
+        os.close(far)
+        self._printed = os.fdopen(near)
+        line = self._printed.readline()
         assert line.startswith("Listening on http://"), (folder / "serve.log").read_text()
         self.url = line.removeprefix("Listening on ").strip().removesuffix("/v1")
         self.port = int(self.url.rpartition(":")[2])
@@ -66,13 +72,11 @@ class Served:
 
     def end(self, signal: int) -> int:
         """Send a signal to it, and give back how it ended."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal)
-        code = self.process.wait(30)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        self._errors.close()
-        return code
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):  # It has ended by itself, and nobody has asked yet.
+                self.process.send_signal(signal)
+        self._printed.close()
+        return self.process.wait()
 
 
 @contextmanager
@@ -83,3 +87,4 @@ def served(*arguments: str, folder: Path) -> Iterator[Served]:
         yield server
     finally:
         server.end(15)
+        server.process.close()

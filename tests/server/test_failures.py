@@ -6,7 +6,7 @@ import logging
 import re
 
 import apsw
-from processes import model_process, served
+from processes import a_model, served
 
 from lastword.store import Entry, MemoryStore, SqliteStore
 from lastword.testing.scripted import Fault
@@ -121,7 +121,7 @@ def test_whoever_asks_hears_of_attempts_that_failed_and_of_what_the_network_said
 def test_a_tampered_record_is_named_in_the_log_of_the_real_command(tmp_path):
     """In words that say what to do, as one JSON object a line like everything else there."""
     address = f"sqlite:///{tmp_path}/a.db"
-    with model_process() as (url, _), served("--upstream", url, "--store", address, folder=tmp_path) as server:
+    with a_model() as url, served("--upstream", url, "--store", address, folder=tmp_path) as server:
         assert server.chat("Say hello.", conversation="c")[0] == 200
         asyncio.run(add_and_change_a_record(tmp_path / "a.db"))
         status, body = server.chat("Say hello.")

@@ -1,21 +1,25 @@
-"""`lastword serve` in a process of its own, with a model in another: docs, stops, deaths and restarts."""
+"""`lastword serve` in a process of its own: docs, stops, deaths and restarts."""
 
 import http.client
+import io
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
-from processes import BIN, model_process, served
+from processes import THINKING, a_model, served
 
 from lastword.server.server_limits import ServerLimits
 from requirements import requirement
+from warm import run_warm
 
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"
 
@@ -27,13 +31,13 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def model():
-    with model_process() as (url, _):
+    with a_model() as url:
         yield url
 
 
 @requirement("API-20", "API-27", "API-67")
 def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
-    """curl, as a reader would paste it, against the real command and a model in another process."""
+    """curl, as a reader would paste it, against the real command."""
     with served("--upstream", model, "--store", f"sqlite:///{tmp_path}/a.db", folder=tmp_path) as server:
         spoken = []
         for block in blocks("sh"):
@@ -72,9 +76,9 @@ def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
 
         told = ["Hello.\n", 'lookup_weather {"city": "Lisbon"}\nIt is 18°C and clear in Lisbon.\n']
         for python, words in zip(blocks("python"), told, strict=True):
-            script = python.replace("http://127.0.0.1:8811", server.url)
-            printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-            assert printed.stdout == words
+            with redirect_stdout(io.StringIO()) as printed:
+                exec(python.replace("http://127.0.0.1:8811", server.url), {})
+            assert printed.getvalue() == words
 
 
 @requirement("API-53")
@@ -127,8 +131,8 @@ def test_the_log_has_a_line_for_each_request(model, tmp_path):
 def test_a_public_address_without_a_token_does_not_start(model, tmp_path):
     """And says what to type."""
     store = f"sqlite:///{tmp_path}/a.db"
-    command = [str(BIN / "lastword"), "serve", "--host", "::", "--port", "0", "--upstream", model, "--store", store]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False)
+    command = ["serve", "--host", "::", "--port", "0", "--upstream", model, "--store", store]
+    done = run_warm(command, tmp_path, os.environ)
     assert done.returncode == 2
     assert done.stdout == ""
     assert "there is no token to keep them out\nhint: make one with `lastword token create NAME`" in done.stderr
@@ -158,7 +162,7 @@ def test_kill_9_leaves_whole_turns_and_what_was_pending(model, tmp_path):
     for death in range(3):
         with served(*arguments, folder=tmp_path) as server:
             done = check_whole(server.ask("GET", "/v1/conversations/c"), answered)
-            killer = threading.Timer(0.01 + 0.02 * death, server.process.kill)
+            killer = threading.Timer(0.01 + 0.02 * death, server.process.send_signal, [signal.SIGKILL])
             number = done
             try:
                 while number < done + 2000:
@@ -182,7 +186,7 @@ def test_kill_9_leaves_whole_turns_and_what_was_pending(model, tmp_path):
 @requirement("API-21", "API-23")
 def test_kill_9_while_the_model_thinks_leaves_the_turn_absent(tmp_path):
     """Between request and reply there is nothing to remember, and what was pending before still is."""
-    with model_process() as (url, printed):
+    with a_model() as url:
         arguments = ("--upstream", url, "--store", f"sqlite:///{tmp_path}/a.db")
         with served(*arguments, folder=tmp_path) as server:
             assert server.chat("ask tool0", conversation="c")[0] == 200
@@ -196,7 +200,7 @@ def test_kill_9_while_the_model_thinks_leaves_the_turn_absent(tmp_path):
 
             thread = threading.Thread(target=think)
             thread.start()
-            assert printed.readline() == "thinking\n"
+            assert THINKING.wait(60)
             assert server.end(9) == -9
             thread.join()
             assert lost

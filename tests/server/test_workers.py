@@ -2,21 +2,20 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import BIN, Served, model_process, served
+from processes import Served, a_model, served
 
 from requirements import requirement
+from warm import run_python, run_warm
 
 
 @pytest.fixture(scope="module")
 def model():
-    with model_process() as (url, _):
+    with a_model() as url:
         yield url
 
 
@@ -144,14 +143,8 @@ def test_workers_do_not_outlive_the_one_that_started_them(model, tmp_path):
 )
 def test_what_keeps_one_from_serving_keeps_all_from_it(arguments, words, tmp_path):
     """In words, and once for all of them: not started again for ever."""
-    done = subprocess.run(
-        [str(BIN / "lastword"), "serve", "--port", "0", "--workers", "2", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)},
-        timeout=120,
-    )
+    home = {"PATH": "/usr/bin:/bin", "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    done = run_warm(["serve", "--port", "0", "--workers", "2", *arguments], tmp_path, home)
     assert done.returncode in (1, 2)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -182,5 +175,5 @@ sys.exit(Workers(socket.socket(), serve).run(1))
 @pytest.mark.parametrize("who", ["worker", "first"])
 def test_a_signal_in_the_moment_of_a_fork_is_not_lost(who):
     """A worker would carry out the handler of the first process, and the first would not know of the worker yet."""
-    done = subprocess.run([sys.executable, "-c", STRUCK, who], timeout=60, check=False)
-    assert done.returncode == 0
+    done = run_python("-c", STRUCK, who, cwd=Path("/"), loads=["lastword.commands.serve"])
+    assert done.returncode == 0, done.stderr
