@@ -60,12 +60,12 @@ MAX_EDGES_PER_MODULE = 4.35
 # Doors that hand out more than others, and why. A number only goes down.
 WIDE_DOORS = {
     "lastword.call": (31, "the events of a session are types, and every surface matches them"),
-    "lastword.journal": (36, "what is remembered, and the stories that are told of it"),
+    "lastword.journal": (35, "what is remembered, and the stories that are told of it"),
 }
 # Modules and functions that are longer, at most so long. A number only goes down.
 LONG_MODULES = {
     "call/approval_round.py": 465,
-    "runs.py": 485,
+    "runs.py": 455,
     "session.py": 478,
     "values.py": 460,
 }

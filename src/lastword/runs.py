@@ -22,10 +22,9 @@ from msgspec import UNSET
 
 from lastword import script, values
 from lastword.call import Door, Printed, RunFinished, RunStarted, difference, recover
-from lastword.card import script_origin
 from lastword.consent import LiveRun, Outcome, Preset, deciders, outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
-from lastword.journal import LIFE_KINDS, Life, data_of, value_of
+from lastword.journal import Life, RunPast
 from lastword.rules import Grants, Policy
 from lastword.script import (
     CallFailed,
@@ -38,8 +37,8 @@ from lastword.script import (
     Site,
     Step,
     aside,
-    parse,
     prompt,
+    read,
 )
 
 if TYPE_CHECKING:
@@ -68,19 +67,6 @@ class Run(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class RunPast:
-    """What the journal holds of an interrupted run, and what a person has said no to just before it."""
-
-    denied: set[tuple[str, bytes]]
-    calls: dict[str, list[Record]] = field(default_factory=dict)
-    nows: list[int] = field(default_factory=list)
-    ended: bool = False
-    """Whether the run came to its end before; replaying it changes nothing."""
-    is_whole: bool = True
-    """Whether nothing of it was hidden. Who replays needs only what they read; who goes on needs to know this."""
-
-
-@dataclass
 class DoorHost:
     """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
 
@@ -92,7 +78,7 @@ class DoorHost:
     _kept: Concealed
     _calls: int = 0
     _nows: int = 0
-    _origins: dict[Site, str] = field(default_factory=dict)
+    _origins: dict[int, str] = field(default_factory=dict)
     _denials: int = 0
     """How many calls were denied in a row, those that nobody was asked about not counted."""
     _denies_rest: bool = False
@@ -192,7 +178,8 @@ class DoorHost:
 
     def _judge(self, tool: Tool, outcome: Outcome, site: Site) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
-            return self._tell(tool, outcome, site)
+            # Nearly always there is nothing else to be told.
+            return self._tell(tool, outcome, site) if self._denials or site.tries else outcome.value
         if self._live.is_stopped:
             raise CallFailed("Cancelled", f"{tool.name} did not come to its end: {Outcome.STOPPED}")
         if outcome.kind == "outcome_unknown" and not outcome.still_acts and outcome.approval != "not_needed":
@@ -209,10 +196,16 @@ class DoorHost:
 
     def _origin(self, site: Site) -> str:
         """Where in the script a call stands, in words. A line in a loop is looked up once."""
-        origin = self._origins.get(site)
+        origin = self._origins.get(site.index)
         if origin is None:
-            origin = self._origins[site] = script_origin(site.line, self._name)
+            origin = self._origins[site.index] = script_origin(site.line, self._name)
         return origin
+
+
+def script_origin(line: int, name: str | None) -> str:
+    """The origin of a call that a script makes in this line: words for people, which the journal keeps
+    and cards read (`script_line`)."""
+    return f"line {line} of {name or 'the script'}"
 
 
 def _key(tool: Tool, arguments: Any) -> tuple[str, bytes]:
@@ -232,7 +225,7 @@ _CHANGED = "the script or a tool changed since the run began; start a new run"
 def _value_before(records: list[Record], tool: Tool, arguments: dict[str, Any]) -> Any:
     """What a call gave that the journal holds, where that is quickly said; UNSET elsewhere."""
     try:
-        return value_of(records, tool.name, tool.validate(arguments))
+        return RunPast.value_of(records, tool.name, tool.validate(arguments))
     except ArgumentsError:
         return UNSET
 
@@ -344,18 +337,19 @@ async def start(
     """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
     given = dict(variables or {})
     kept = await conceal_script(door.setting.registry, text)
+    hidden = dict.fromkeys(kept.variables.intersection(given), Concealed.NOT_KEPT)
     facts, _ = values.reduce(
         {
             "text": kept.text,
             "name": name,
-            "variables": {key: Concealed.NOT_KEPT if key in kept.variables else value for key, value in given.items()},
+            "variables": given | hidden,
             "checked": checked,
             "version": LANGUAGE_VERSION,
         }
     )
     if door.setting.principal:
         facts["principal"] = door.setting.principal
-    if facts["text"] != text or any(key in kept.variables for key in given):
+    if facts["text"] != text or hidden:
         facts["hides_secrets"] = True
     known_as, run_id = run_id, run_id or values.new_id()
     with door.journal.holding("run", run_id):
@@ -378,40 +372,21 @@ async def resume(door: Door, run_id: str, limits: ScriptLimits | None = None) ->
         return await _resume(door, run_id, limits)
 
 
-# What was asked and answered about a call that has ended is seldom needed, and it is most of what a run has written.
-_REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
-
-
 async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
-    facts: dict[str, Any] | None = None
-    past = RunPast(set())
-    store = door.journal.store
-    records = await store.read(stream=door.setting.session_id, below=run_id, kind=_REPLAYED)
+    past, store, session_id = RunPast(set(), is_whole=False), door.journal.store, door.setting.session_id
+    records = await store.read(stream=session_id, below=run_id, kind=RunPast.ENDED)
     ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)
     # Calls come one after the other: whatever is not over was asked for after the last that is.
     after = records[ended - 1].seq if ended else 0
-    going_on = await store.read(stream=door.setting.session_id, below=run_id, kind=LIFE_KINDS, after=after)
+    going_on = await store.read(stream=session_id, below=run_id, kind=RunPast.GOING_ON, after=after)
     later = [record for record in records[ended:] if record.subject == run_id]
     await store.prove((*records[:ended], *later, *going_on))
-    past.is_whole = False
     for record in (*records[:ended], *later, *going_on):
-        if record.subject != run_id:
-            past.calls.setdefault(record.subject, []).append(record)
-        elif record.data is None:
-            raise SessionError(
-                "what this run did was pruned from the journal, so it cannot go on",
-                place=run_id,
-                hint="start a new run",
-            )
-        elif record.kind == "run_started":
-            facts = data_of(record)
-        elif record.kind == "run_now":
-            past.nows.append(data_of(record)["now"])
-        elif record.kind == "run_finished":
-            past.ended = True
+        past.add(record, run_id)
+    facts = past.began
     if not facts:
         raise SessionError(
-            f"there is no run {run_id} in this session", place=door.setting.session_id, hint="lastword runs lists them"
+            f"there is no run {run_id} in this session", place=session_id, hint="lastword runs lists them"
         )
     if facts["version"] != LANGUAGE_VERSION:
         raise SessionError(
@@ -441,18 +416,17 @@ async def _run(
     name = facts["name"]
     if door.setting.audience.listeners:
         door.setting.audience.tell(RunStarted(run_id, name, facts["text"]))
-    warnings: tuple[PlacedError, ...] = ()
-    try:
-        parsed = await aside(text, parse, text, name=name)
-    except PlacedError as problem:
-        return _ended(door, past, Run(run_id, "failed", [], {}, problem), kept)
+    known = None
     if facts["checked"]:
         known = signatures(door.setting.registry, door.setting.preset, with_editor=door.setting.editor is not None)
-        found = await aside(text, script.check, parsed, known, variables)
-        errors = [problem for problem in found if problem.severity == "error"]
-        warnings = tuple(problem for problem in found if problem.severity == "warning")
-        if errors:
-            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)), kept)
+    try:
+        parsed, found = await aside(text, read, text, name, known, variables)
+    except PlacedError as problem:
+        return _ended(door, past, Run(run_id, "failed", [], {}, problem), kept)
+    errors = tuple(problem for problem in found if problem.severity == "error")
+    warnings = tuple(problem for problem in found if problem.severity == "warning")
+    if errors:
+        return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, errors), kept)
     live = door.setting.runs[run_id] = LiveRun(await door.journal.stops())
     host = DoorHost(door, run_id, name, past, live, kept)
     try:

@@ -9,7 +9,7 @@ import pytest
 import lastword
 from lastword.script import Machine, ScriptLimits, Site, check, format_script, parse, plan, plan_text
 from lastword.script.expression_parser import MAX_TOKENS
-from lastword.script.runtime import LARGE_TEXT
+from lastword.script.tokens import LARGE_TEXT
 from requirements import requirement
 from script.hosts import SIGNATURES, TestHost, run
 from script.turns import longest_turn

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lastword.card import responses, script_line, script_origin, views
+from lastword.card import responses, script_line, views
 from lastword.consent import UserAction, outcome
 from lastword.display import first_units, units
+from lastword.runs import script_origin
 from lastword.web.call_item import own_words
 from surfaces.windows import PATIENCE_SECONDS, WELCOME
 

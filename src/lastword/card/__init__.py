@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from lastword.card.delta import difference, put_in
     from lastword.card.draft import Draft, answer_of, read_arguments, read_value
     from lastword.card.face import Face, SecondAct, called, entry_of, question_view, summary_of
-    from lastword.card.text import (
-        fold_of,
-        one_line,
-        script_line,
-        script_origin,
-        shortened,
-        visible,
-    )
+    from lastword.card.text import fold_of, one_line, script_line, shortened, visible
 else:
     __getattr__ = open_door(__name__)

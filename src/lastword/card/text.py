@@ -72,13 +72,8 @@ def one_line(text: str, limit: int = 120) -> str:
     return kept if len(text) <= limit else f"{kept}… ({len(text) - limit} more characters)"
 
 
-def script_origin(line: int, name: str | None) -> str:
-    """The origin of a call that a script makes in this line: words for people, which the journal keeps."""
-    return f"line {line} of {name or 'the script'}"
-
-
 def script_line(origin: str) -> int | None:
-    """The line that such an origin names; None for any other origin."""
+    """The line that the origin of a script's call names (`script_origin` in runs.py); None for any other origin."""
     found = _IN_A_SCRIPT.match(origin)
     return int(found[1]) if found else None
 

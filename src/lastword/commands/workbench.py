@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import get_args
@@ -36,7 +36,7 @@ from lastword.consent import Preset
 from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
 from lastword.runs import signature_of, signatures
-from lastword.script import PlacedError, Signatures
+from lastword.script import PlacedError, Signature
 from lastword.script import prompt as prompts
 from lastword.tools import Effect, Manifest, Toolbox, ToolFolder, ToolRegistry, Trust
 
@@ -320,7 +320,7 @@ def grammar(folders: tuple[str, ...], editor: bool) -> int:
     return DONE
 
 
-def _signatures(folders: Sequence[str], *, editor: bool) -> Signatures | None:
+def _signatures(folders: Sequence[str], *, editor: bool) -> Mapping[str, Signature] | None:
     """What the manifests say. Runs no code."""
     registry = ToolRegistry()
     if editor:

@@ -30,7 +30,7 @@ from lastword.lazily import load_later
 
 if TYPE_CHECKING:
     from lastword import script
-    from lastword.script import Signatures
+    from lastword.script import Signature
 else:
     script = load_later("lastword.script")
 
@@ -118,7 +118,7 @@ def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
     return linter
 
 
-def script_linter(signatures: Signatures | None = None) -> Linter:
+def script_linter(signatures: Mapping[str, Signature] | None = None) -> Linter:
     """A linter for NuwaScript. Without signatures it says nothing about tools."""
 
     def check_script(text: str) -> Iterable[LintError]:

@@ -9,15 +9,14 @@ if TYPE_CHECKING:
     from lastword.journal.queue import asker_of, attending, does_live, is_attended
     from lastword.journal.records import (
         ASKED,
-        LIFE_KINDS,
         Life,
         NotAsked,
         OnceKey,
+        RunPast,
         content_of,
         data_of,
         handover_in_words,
         read_answer,
-        value_of,
     )
     from lastword.journal.sessions import is_visible, open_as, open_default_journal, open_journal
     from lastword.journal.stories import cut, timeline

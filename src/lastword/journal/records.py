@@ -6,7 +6,7 @@ Nothing here writes or proves anything. That is the journal's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -243,23 +243,61 @@ _decode_started = msgspec.json.Decoder(StartedFacts).decode
 _decode_finished = msgspec.json.Decoder(FinishedFacts).decode
 
 
-def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
-    """What a call gave, by its records, if it is this one, started once, and gave a value; UNSET if it is not so plain.
+class RunPast(msgspec.Struct, eq=False):
+    """What the journal holds of an interrupted run, and what a person has said no to just before it."""
 
-    A replay asks this for every CALL. It decodes a tenth of what a `Life` does.
-    """
-    if len(records) != 2:
-        return UNSET
-    start, end = records
-    if start.kind != "started" or end.kind != "finished" or start.data is None or end.data is None:
-        return UNSET
-    try:
-        started, finished = _decode_started(start.data), _decode_finished(end.data)
-    except ValueError:
-        return UNSET
-    if started.tool != tool or bytes(started.arguments) != arguments:
-        return UNSET
-    return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
+    ENDED: ClassVar = ("run_started", "run_now", "run_finished", "started", "finished")
+    """The records to replay what has ended. What was asked and answered about it is seldom needed, and is most of what
+    a run has written."""
+    GOING_ON: ClassVar = LIFE_KINDS
+    """The records of the call that was going on."""
+
+    denied: set[tuple[str, bytes]]
+    began: dict[str, Any] = {}
+    """What was written when the run began; empty when there is no such run."""
+    calls: dict[str, list[Record]] = {}
+    nows: list[int] = []
+    ended: bool = False
+    """Whether the run came to its end before; replaying it changes nothing."""
+    is_whole: bool = True
+    """Whether nothing of it was hidden. Who replays needs only what they read; who goes on needs to know this."""
+
+    def add(self, record: Record, run_id: str) -> None:
+        """Take one more record of this run, in order."""
+        if record.subject != run_id:
+            self.calls.setdefault(record.subject, []).append(record)
+        elif record.data is None:
+            raise SessionError(
+                "what this run did was pruned from the journal, so it cannot go on",
+                place=run_id,
+                hint="start a new run",
+            )
+        elif record.kind == "run_started":
+            self.began = data_of(record)
+        elif record.kind == "run_now":
+            self.nows.append(data_of(record)["now"])
+        elif record.kind == "run_finished":
+            self.ended = True
+
+    @staticmethod
+    def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
+        """What a call gave, by its records, if it is this one, started once, and gave a value; UNSET if it is not so
+        plain.
+
+        A replay asks this for every CALL. It decodes a tenth of what a `Life` does.
+        """
+        if len(records) != 2:
+            return UNSET
+        start, end = records
+        if start.kind != "started" or end.kind != "finished" or start.data is None or end.data is None:
+            return UNSET
+        try:
+            started, finished = _decode_started(start.data), _decode_finished(end.data)
+        except ValueError:
+            return UNSET
+        if started.tool != tool or bytes(started.arguments) != arguments:
+            return UNSET
+        return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
 
 
 def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:

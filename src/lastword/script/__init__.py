@@ -18,15 +18,15 @@ from lastword.lazily import open_door
 
 if TYPE_CHECKING:
     from lastword.script import prompt
-    from lastword.script.checker import check
+    from lastword.script.checker import check, read
     from lastword.script.grammar import script_grammar
-    from lastword.script.machine import Machine
+    from lastword.script.machine import Machine, aside
     from lastword.script.parser import can_go_on, does_something, parse
     from lastword.script.printer import format_script
     from lastword.script.redaction import Concealed
-    from lastword.script.runtime import ScriptLimits, Site, aside
-    from lastword.script.signatures import Signature, SignatureParameter, Signatures
+    from lastword.script.runtime import ScriptLimits
+    from lastword.script.signatures import Signature, SignatureParameter
     from lastword.script.static_plan import Step, plan, plan_text
-    from lastword.script.tokens import CallFailed, PlacedError
+    from lastword.script.tokens import CallFailed, PlacedError, Site
 else:
     __getattr__ = open_door(__name__)

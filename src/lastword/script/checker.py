@@ -63,6 +63,14 @@ def check(
     return found
 
 
+def read(
+    text: str, name: str | None, signatures: Signatures | None, variables: Iterable[str] = ()
+) -> tuple[nodes.Script, list[PlacedError]]:
+    """A script that is to run, and what is wrong with it; without signatures, nothing is looked for."""
+    script = parse(text, name=name)
+    return script, [] if signatures is None else check(script, signatures, variables)
+
+
 class _Checker(Inference):
     """Reads the statements of a script in their order."""
 

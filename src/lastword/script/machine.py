@@ -12,17 +12,17 @@ A machine runs once.
 from __future__ import annotations
 
 from asyncio import sleep, to_thread
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import msgspec
 
 from lastword.script.program import write_program
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits, aside
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits
 from lastword.script.steps import PAUSE, go_through
-from lastword.script.tokens import CallFailed, Cancelled, LimitExceeded, PlacedError
+from lastword.script.tokens import LARGE_TEXT, CallFailed, Cancelled, LimitExceeded, PlacedError
 from lastword.values import MAX_SIZE, NotJSON, plain, weigh
 
 if TYPE_CHECKING:
@@ -40,6 +40,21 @@ class Result(msgspec.Struct, frozen=True):
     output: list[str]
     variables: dict[str, Any]
     error: PlacedError | None
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def aside(text: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do some work on a text: at once, or in a thread where the text is large, so that nobody else waits for it.
+
+    Reading, checking and writing out a script know nothing of the loop and change nothing that others see. Python hands
+    the processor from thread to thread every few milliseconds, so the loop has its turns.
+    """
+    if len(text) <= LARGE_TEXT:
+        return work(*args, **kwargs)
+    return await to_thread(work, *args, **kwargs)
 
 
 class Machine:

@@ -249,15 +249,10 @@ class Script(msgspec.Struct, frozen=True):
     source: str
     name: str | None
     body: tuple[Statement, ...]
-    depth: int
-    """How deep the text nests: brackets, unary operators and blocks."""
+    is_deep: bool
+    """Whether it nests deeper than the host's stack should carry: brackets, unary operators and blocks."""
     sites: int
     """How many CALLs stand in the text."""
-
-    @property
-    def is_deep(self) -> bool:
-        """Whether it nests deeper than the host's stack should carry."""
-        return self.depth > MAX_CLOSURE_DEPTH
 
 
 def children(node: Expression) -> tuple[Expression, ...]:

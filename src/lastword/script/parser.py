@@ -11,6 +11,7 @@ from lastword.script.builtins import BUILTINS
 from lastword.script.expression_parser import MAX_NESTING, MAX_TOKENS, ExpressionParser
 from lastword.script.hints import CHAINED_ELSE, improve
 from lastword.script.nodes import (
+    MAX_CLOSURE_DEPTH,
     Break,
     Calc,
     CallNode,
@@ -195,7 +196,7 @@ class _Parser(ExpressionParser):
             elif token == END:
                 if blocks:
                     raise _never_closed(tokens, blocks[-1])
-                return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
+                return Script(self.source, self.name, tuple(body), self.deepest > MAX_CLOSURE_DEPTH, self.sites)
             else:
                 raise self.unexpected(at, "a statement")
 

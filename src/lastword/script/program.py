@@ -18,9 +18,9 @@ from lastword.script import nodes, steps
 from lastword.script.builtins import BUILTINS, ENTRY_WORDS, LIST_WORDS, OBJECT_WORDS
 from lastword.script.expressions import MAKERS, Expressions, calc, wrong_function
 from lastword.script.operators import negate, sign
-from lastword.script.runtime import LARGE_TEXT, Closure, Site, Step
+from lastword.script.runtime import Closure, Step
 from lastword.script.scopes import Scopes, store_in_first
-from lastword.script.tokens import Places
+from lastword.script.tokens import LARGE_TEXT, Places, Site
 
 _NOTHING: frozenset[int] = frozenset()
 

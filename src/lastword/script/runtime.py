@@ -10,16 +10,18 @@ a text may nest and how long it may be are the parser's: MAX_NESTING and MAX_SOU
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from lastword.errors import NotJSON
-from lastword.script.tokens import LimitExceeded, NumberRange, Places
+from lastword.script.tokens import LimitExceeded, NumberRange
 from lastword.values import MAX_SAFE_INTEGER, compare, number_text, scalar_text, weigh, write
+
+if TYPE_CHECKING:
+    from lastword.script.tokens import Site
 
 
 class ScriptLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,28 +84,7 @@ UNSET = _Unset()
 """In the place of a variable that has no value yet."""
 
 
-class Site(msgspec.Struct, frozen=True, gc=False):
-    """Where in a script a CALL stands. It does not know the program, which would be a cycle to collect."""
-
-    places: Places
-    """The lines of the script, worked out when somebody asks."""
-    at: int
-    tool: str
-    index: int
-    """The number of this CALL in the text, from 0."""
-    tries: bool = False
-    """Whether it is a TRY CALL, which wants to know what became of it."""
-
-    @property
-    def line(self) -> int:
-        return self.places.of(self.at)[0]
-
-    @property
-    def column(self) -> int:
-        return self.places.of(self.at)[1]
-
-
-Tool = Callable[[dict[str, Any], Site], Any]
+Tool = Callable[[dict[str, Any], "Site"], Any]
 
 
 class Host(Protocol):
@@ -289,22 +270,3 @@ def equality(f: Frame, left: Any, right: Any, at: int) -> bool:
         raise LimitExceeded(f"a value to compare is {problem.fact}", at) from None
     run.work(COMPARING * (1 + work), 0, at)
     return answer
-
-
-# Reading, checking and writing out a text of so many characters takes some milliseconds, whatever it says. Most are
-# far shorter, and a thread would cost them more than it gives.
-LARGE_TEXT = 8_000
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-async def aside(text: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do some work on a text: at once, or in a thread where the text is large, so that nobody else waits for it.
-
-    Reading, checking and writing out a script know nothing of the loop and change nothing that others see. Python hands
-    the processor from thread to thread every few milliseconds, so the loop has its turns.
-    """
-    if len(text) <= LARGE_TEXT:
-        return work(*args, **kwargs)
-    return await to_thread(work, *args, **kwargs)

@@ -22,12 +22,13 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Closure, Frame, RunState, Site, Step, equality
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Closure, Frame, RunState, Step, equality
 from lastword.script.tokens import InvalidCondition, InvalidIterable, PlacedError
 
 if TYPE_CHECKING:
     from lastword.script.builtins import Body
     from lastword.script.nodes import CallNode, Member
+    from lastword.script.tokens import Site
 
 PAUSE = object()
 """What a block gives that has left something to be done after a breath."""

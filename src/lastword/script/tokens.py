@@ -52,6 +52,9 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 
 # Cut in one go, which takes a millisecond or two and lets no other thread have its turn.
 SHORT_TEXT = 20_000
+# Reading, checking and writing out a text of so many characters takes some milliseconds, whatever it says. Most are
+# far shorter, and a thread would cost them more than it gives.
+LARGE_TEXT = 8_000
 
 END = " "
 """The last of all tokens. No other is a blank, and each has a first character."""
@@ -110,6 +113,27 @@ class Places(msgspec.Struct, frozen=True, eq=False, dict=True):
         offset = self.tokens[at][0]
         line = bisect_right(self.lines, offset)
         return line, offset - self.lines[line - 1] + 1
+
+
+class Site(msgspec.Struct, frozen=True, gc=False):
+    """Where in a script a CALL stands. It does not know the program, which would be a cycle to collect."""
+
+    places: Places
+    """The lines of the script, worked out when somebody asks."""
+    at: int
+    tool: str
+    index: int
+    """The number of this CALL in the text, from 0."""
+    tries: bool = False
+    """Whether it is a TRY CALL, which wants to know what became of it."""
+
+    @property
+    def line(self) -> int:
+        return self.places.of(self.at)[0]
+
+    @property
+    def column(self) -> int:
+        return self.places.of(self.at)[1]
 
 
 def _places(source: str) -> Iterator[tuple[int, int]]:
