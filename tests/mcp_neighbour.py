@@ -12,7 +12,7 @@ from lastword import Session, ToolRegistry
 from lastword.config import McpConfig
 from lastword.mcp import McpServers, Pins, SecretFile
 from lastword.mcp.connection import McpConnection
-from lastword.mcp.server_trust import launch_of
+from lastword.mcp.server_trust import Definition, launch_of
 from lastword.testing import FixedApprover
 
 PLAIN = Path(__file__).parent / "mcp_both_ways" / "plain_server.py"
@@ -29,6 +29,10 @@ def defined(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}} | fields
 
 
+# What plain servers list. Tools that were looked at once need no server to be trusted again.
+_LISTED: dict[str, tuple[list[Definition], str]] = {}
+
+
 class Neighbour:
     """One plain server in a folder, named `shop` by the folder's lastword.toml."""
 
@@ -40,6 +44,7 @@ class Neighbour:
         self.pins = Pins(folder / "data" / "pins.json")
         self.secrets = SecretFile(folder / "data" / "secrets.json")
         self.define(*tools)
+        self._is_plain = not config
         self.config = McpConfig(**({"command": sys.executable, "args": [str(PLAIN), str(self.data)]} | config))
 
     def define(self, *tools: Any) -> None:
@@ -63,11 +68,17 @@ class Neighbour:
     async def trust(self, standing: Any = False) -> None:
         """What a person does with `lastword mcp trust shop`."""
         launch = launch_of("shop", self.config, self.folder)
-        link = McpConnection(launch, self.secrets)
-        try:
-            self.pins.keep(self.place, launch, await link.listed(), link.version, standing)
-        finally:
-            await link.close()
+        tools = (self.data / "tools.json").read_text()
+        listed = _LISTED.get(tools) if self._is_plain else None
+        if listed is None:
+            link = McpConnection(launch, self.secrets)
+            try:
+                listed = await link.listed(), link.version
+            finally:
+                await link.close()
+        if self._is_plain:
+            _LISTED[tools] = listed
+        self.pins.keep(self.place, launch, *listed, standing)
         self.diary.unlink(missing_ok=True)
 
     async def trusted(self, standing: Any = False) -> Self:

@@ -93,6 +93,35 @@ class WarmProgram:
         self._folder.cleanup()
 
 
+class WarmDialogue(WarmProgram):
+    """One that somebody talks with, a line at a time."""
+
+    def __init__(
+        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], loads: Sequence[str] | None = None
+    ) -> None:
+        (given, near), (answers, printed) = os.pipe(), os.pipe()
+        super().__init__(words, cwd, env, given, loads, printed)
+        for far in (given, printed):
+            os.close(far)
+        self._near, self._answers = os.fdopen(near, "w"), os.fdopen(answers)
+
+    def say(self, line: str) -> None:
+        self._near.write(f"{line}\n")
+        self._near.flush()
+
+    def hear(self) -> str:
+        return self._answers.readline()
+
+    def hang_up(self) -> None:
+        """Say nothing more, and hear nothing: whoever reads its lines to their end is over then."""
+        self._near.close()
+        self._answers.close()
+
+    def close(self) -> None:
+        super().close()
+        self.hang_up()
+
+
 def run_warm(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], given: str = "", loads: Sequence[str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -113,7 +142,10 @@ def run_python(
 
 
 def warm_command(*words: str) -> list[str]:
-    """A command line that is `lastword WORDS`, for whoever starts programs themselves and talks with them."""
+    """A command line that is `lastword WORDS`, for whoever starts programs themselves and talks with them.
+
+    With `--loads=MODULES` before the words it is `python WORDS`, and has these modules already.
+    """
     return [sys.executable, "-I", "-S", str(HERE / "warm_relay.py"), _starter().address, *words]
 
 

@@ -1,6 +1,7 @@
 """How a program that starts warm (warm.py) is asked for; as a program, one that is it for whoever started this one.
 
-`warm_relay.py ADDRESS WORDS`: what has been started hands its own descriptors on, and ends as the other one does.
+`warm_relay.py ADDRESS WORDS`: what has been started hands its own descriptors on, and ends as the other one does. With
+`--loads=MODULES` first it is `python WORDS`.
 """
 
 import json
@@ -29,6 +30,8 @@ def told(line):
 
 def main():
     asked = {"words": sys.argv[2:], "cwd": os.getcwd(), "env": dict(os.environ)}
+    if sys.argv[2].startswith("--loads="):
+        asked |= {"words": sys.argv[3:], "loads": sys.argv[2].removeprefix("--loads=").split(",")}
     line = ask(sys.argv[1], asked, [0, 1, 2])
     pid = told(line)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH):

@@ -109,7 +109,7 @@ def load(rooms: Iterable[str]) -> None:
 def load_for(asked: dict[str, Any]) -> None:
     """What a command loads before it does anything, or what a program in Python is to begin with."""
     if "loads" in asked:
-        sys.path[:] = asked["path"]
+        sys.path[:] = asked.get("path", sys.path)
         for name in asked["loads"]:
             import_module(name)
         return

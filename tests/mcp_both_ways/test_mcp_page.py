@@ -3,7 +3,7 @@
 import json
 import os
 import re
-import sys
+import shlex
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -11,16 +11,27 @@ from pathlib import Path
 from lastword.config import load
 from requirements import requirement
 from surfaces.screens import Program, lastword_command, piped
+from warm import warm_command
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "mcp.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
 
+def with_python(folder: Path) -> str:
+    """A path on which `python` is one that has loaded the SDK."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        python.parent.mkdir()
+        command = shlex.join(warm_command("--loads=mcp.server.mcpserver,mcp.server.stdio"))
+        python.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        python.chmod(0o700)
+    return f"{python.parent}:{os.environ['PATH']}"
+
+
 def told(*words: str, cwd: Path) -> str:
     """What a command of the page prints, on a terminal's two streams together."""
-    python = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = piped(*words, cwd=cwd, PATH=python)
+    done = piped(*words, cwd=cwd, PATH=with_python(cwd))
     return done.stdout + done.stderr
 
 
@@ -50,8 +61,8 @@ def test_every_example_of_the_page_works(tmp_path):
             if words[0] == "pip":
                 assert words[2].strip("'").removeprefix("lastword[").removesuffix("]") in extras
             elif words[1] == "call":
-                path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-                with closing(Program(*lastword_command(), *words[1:], "--plain", cwd=tmp_path, PATH=path)) as program:
+                command = [*lastword_command(), *words[1:], "--plain"]
+                with closing(Program(*command, cwd=tmp_path, PATH=with_python(tmp_path))) as program:
                     program.until("press Enter:")
                     assert "The MCP server clock says of it: “Rings at a time of day.”" in program.text
                     program.press("allow\n")

@@ -1,10 +1,9 @@
 """A server made with the SDK: both eras of the protocol, over stdio and over HTTP."""
 
-import asyncio
 import importlib
+import os
 import socket
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +12,10 @@ import pytest
 import lastword
 from mcp_neighbour import Neighbour, until
 from requirements import requirement
+from warm import WarmProgram, warm_command
 
 SERVER = str(Path(__file__).with_name("sdk_server.py"))
+LOADS = ("uvicorn", "mcp.server.lowlevel", "mcp.server.stdio", "mcp.server.streamable_http_manager")
 
 
 @pytest.fixture
@@ -23,24 +24,25 @@ def address() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, SERVER, str(port)])
+    server = WarmProgram([SERVER, str(port)], Path("/"), os.environ, loads=LOADS)
     try:
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
                 break
             except OSError:
-                assert server.poll() is None
+                os.kill(server.pid, 0)  # It lives.
+                time.sleep(0.01)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
-        server.kill()
-        server.wait()
+        server.close()
 
 
 @requirement("MCP-7", "MCP-8", "MCP-11")
 async def test_a_server_of_the_newer_protocol_is_called_and_asks(tmp_path):
     """Its questions come as results that need input, and are the same cards. A structured value stays one."""
-    shop = await Neighbour(tmp_path, command=sys.executable, args=[SERVER]).trusted()
+    command, *args = warm_command(f"--loads={','.join(LOADS)}", SERVER)
+    shop = await Neighbour(tmp_path, command=command, args=args).trusted()
     asked = []
 
     def on_question(question):
@@ -87,25 +89,21 @@ async def test_no_server_outlives_us_when_we_are_killed(tmp_path):
     program = """
 import asyncio, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
 from mcp_neighbour import Neighbour, defined, opened
 from lastword import UserAction
 from lastword.testing import FixedApprover
 async def main():
-    shop = await Neighbour(Path(sys.argv[2]), defined("spawn")).trusted()
+    shop = await Neighbour(Path(sys.argv[1]), defined("spawn")).trusted()
     session = await opened(shop.servers(), FixedApprover([UserAction(True, False)]))
     print((await session.call("shop__spawn")).value, flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())
 """
-    ours = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, str(Path(__file__).parent.parent), str(tmp_path), stdout=subprocess.PIPE
-    )
+    ours = WarmProgram(["-c", program, str(tmp_path)], tmp_path, os.environ, loads=["mcp_neighbour"])
     try:
-        assert ours.stdout is not None
-        pids = [int(pid) for pid in (await ours.stdout.readline()).split()]
+        await until(ours.printed)
+        pids = [int(pid) for pid in ours.printed().split()]
         assert len(pids) == 2
     finally:
-        ours.kill()
-        await ours.wait()
+        ours.close()
     await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))

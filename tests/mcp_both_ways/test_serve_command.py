@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,8 +20,8 @@ from lastword.tools.guard import MARKER
 from lastword.tools.guard.ancestry import _agent_name, _began
 from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
-from surfaces.screens import clean_environment, lastword_command, piped
-from warm import warm_command
+from surfaces.screens import clean_environment, piped
+from warm import WarmDialogue, warm_command
 
 CODE = '''"""Leaves a trace for every time that it ran."""
 
@@ -136,19 +135,14 @@ async def test_a_client_whose_hook_asks_here_answers_by_its_own_dialogue(home):
 @requirement("MCP-23")
 async def test_killed_between_rounds_it_runs_once(home):
     """kill -9 after the question. Another process opens the sealed round, pays once, and never again."""
-    first_process = await asyncio.create_subprocess_exec(
-        *lastword_command(), "mcp", "serve", "--tools", "mine", "--approve", "client",
-        cwd=home, env=clean_environment(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert first_process.stdin is not None
-    assert first_process.stdout is not None
+    command = ["mcp", "serve", "--tools", "mine", "--approve", "client"]
+    first_process = WarmDialogue(command, home, clean_environment(home))
     call = {"name": "pay", "arguments": {"amount": 5}, "_meta": about(elicitation={"form": {}})}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    first_process.stdin.write(json.dumps(request).encode() + b"\n")
-    told = json.loads(await first_process.stdout.readline())["result"]
+    first_process.say(json.dumps(request))
+    told = json.loads(first_process.hear())["result"]
     assert told["resultType"] == "input_required", told
-    first_process.kill()
-    await first_process.wait()
+    first_process.close()
     async with over_stdio(home, "--approve", "client", elicitation_callback=never) as desk:
 
         async def again(arguments):

@@ -15,6 +15,7 @@ from lastword.rules import GrantOffer
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
+from tries import mostly_long
 
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)
 RULE = """
@@ -153,13 +154,13 @@ CHANGED = {
 
 
 @requirement("MCP-3", "MCP-6", "GRANT-2")
-@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
-async def test_a_tool_that_its_server_defines_anew_has_lost_its_grant(tmp_path: Path, change: dict[str, Any]):
+@pytest.mark.parametrize("change", mostly_long(CHANGED, "its words", "what nobody shows"))
+async def test_a_tool_that_its_server_defines_anew_has_lost_its_grant(tmp_path: Path, change: str):
     """Withheld until it is trusted again, and then it is another tool: also when it looks the same to a person."""
     shop, journal = Neighbour(tmp_path, PAY), Journal()
     await shop.trust("bounds")
     await _granted(shop, journal)
-    shop.define(PAY | change)
+    shop.define(PAY | CHANGED[change])
     assert (await _paid(shop, journal))[0] != "succeeded"
     await shop.trust("bounds")
     assert await _paid(shop, journal) == ("denied", "person")
