@@ -136,7 +136,7 @@ def _file_for_chats() -> Path:
     # Loaded here, because most commands need no store before they have read their own options.
     from lastword.store import data_folder
 
-    return data_folder(sys.platform, os.environ, Path.home()) / "lastword.log"
+    return data_folder() / "lastword.log"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -18,7 +18,7 @@ from lastword.web import JoinFile, PageGate
 
 
 def here() -> Path:
-    return data_folder("linux", os.environ, Path.home())
+    return data_folder(platform="linux")
 
 
 def publish_a_key() -> None:
@@ -62,5 +62,5 @@ def test_the_default_file_is_in_the_users_data_folder(monkeypatch):
         ("linux", {"XDG_DATA_HOME": "data"}, home / ".local/share/lastword"),
         ("darwin", {"XDG_DATA_HOME": "/data"}, home / "Library/Application Support/lastword"),
     ):
-        assert data_folder(system, environment, home) == folder
+        assert data_folder(environment, platform=system, home=home) == folder
     assert open_default_journal().store.files[0] == here() / "lastword.db"

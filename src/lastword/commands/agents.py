@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -157,7 +156,7 @@ async def _tools(
         local_session.say_what_waits(session, config.server.store)
         return await session.open()
 
-    key = mcp.sealing_key(data_folder(sys.platform, os.environ, Path.home()) / "mcp_key")
+    key = mcp.sealing_key(data_folder() / "mcp_key")
     served = mcp.ToolServer(open_session, key, **facts)
     try:
         yield served

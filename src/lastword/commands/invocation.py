@@ -152,7 +152,7 @@ def check_flag(address: str | None) -> str | None:
 
 def data_file(name: str = StoreAddress.DEFAULT_FILE) -> Path:
     """The store that is used when none is configured, or a file beside it."""
-    return data_folder(sys.platform, os.environ, Path.home()) / name
+    return data_folder() / name
 
 
 def store_address(config: Config) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,15 +18,15 @@ from lastword.config.settings import (
     McpConfig,
     PeopleConfig,
     PresetConfig,
-    PresetLimits,
     ServerConfig,
     read_text,
 )
 from lastword.errors import ConfigError, did_you_mean
-from lastword.server import ServerLimits
 from lastword.store import SqliteStore, StoreAddress, data_folder
 from lastword.tools import Trust
 from lastword.tools.guard import given_above, is_below, is_in_folder_above
+
+AnyConfig = TypeVar("AnyConfig", bound=msgspec.Struct)
 
 FILE = "lastword.toml"
 PREFIX = "LASTWORD_"
@@ -120,7 +119,7 @@ def load(
 
 def trusted(environ: Mapping[str, str]) -> Trust:
     """What this person has accepted. It lies in their own folder, and in no project."""
-    return Trust(data_folder(sys.platform, environ, Path.home()) / "trusted.json")
+    return Trust(data_folder(environ) / "trusted.json")
 
 
 def is_own_memory(store: str | None, config: Path | None = None) -> bool:
@@ -143,7 +142,7 @@ def is_own_memory(store: str | None, config: Path | None = None) -> bool:
 
 def _memory_at(address: str | None) -> str:
     """The same for two addresses of the same memory in a file."""
-    address = address or f"sqlite:///{data_folder(sys.platform, os.environ, Path.home()) / StoreAddress.DEFAULT_FILE}"
+    address = address or f"sqlite:///{data_folder() / StoreAddress.DEFAULT_FILE}"
     if not address.lower().startswith("sqlite:"):
         return address
     opened = StoreAddress(address).open()
@@ -246,10 +245,11 @@ def _from_text(name: str, value: str, variable: str) -> Any:
     return value
 
 
-def _convert(table: dict[str, Any], kind: Any, path: tuple[str, ...], place: _Place) -> Any:
+def _convert(table: dict[str, Any], kind: type[AnyConfig], path: tuple[str, ...], place: _Place) -> AnyConfig:
+    _check_names(table, set(kind.__struct_fields__), path, place)
     if isinstance(table.get("limits"), dict):
-        known = ServerLimits if kind is ServerConfig else PresetLimits
-        _check_names(table["limits"], set(known.__struct_fields__), (*path, "limits"), place)
+        usual: Any = kind()
+        _check_names(table["limits"], set(usual.limits.__struct_fields__), (*path, "limits"), place)
     try:
         return msgspec.convert(table, kind, dec_hook=_path)
     except msgspec.ValidationError as problem:
@@ -271,16 +271,13 @@ def _preset(table: Any, name: str, place: _Place) -> PresetConfig:
     path = ("preset", name)
     if not isinstance(table, dict):
         raise ConfigError(f"preset.{name} is not a table", place=place.of(path), hint=f"write [preset.{name}]")
-    _check_names(table, set(PresetConfig.__struct_fields__), path, place)
     table = dict(table)
     _from_folder(table, place.path)
-    preset: PresetConfig = _convert(table, PresetConfig, path, place)
-    return preset
+    return _convert(table, PresetConfig, path, place)
 
 
 def _editor(table: dict[str, Any], place: _Place, *, is_meant: bool) -> EditorConfig:
-    _check_names(table, set(EditorConfig.__struct_fields__), ("editor",), place)
-    editor: EditorConfig = _convert(table, EditorConfig, ("editor",), place)
+    editor = _convert(table, EditorConfig, ("editor",), place)
     for pattern in editor.private:
         # The file may have come with the project. It can make more of it private, and not less.
         if pattern.startswith("!") and not is_meant:
@@ -293,8 +290,7 @@ def _editor(table: dict[str, Any], place: _Place, *, is_meant: bool) -> EditorCo
 
 
 def _people(table: dict[str, Any], place: _Place) -> PeopleConfig:
-    _check_names(table, set(PeopleConfig.__struct_fields__), ("people",), place)
-    people: PeopleConfig = _convert(table, PeopleConfig, ("people",), place)
+    people = _convert(table, PeopleConfig, ("people",), place)
     for name in (people.me, *(who or " " for who in people.answer)):
         check_person(name, place.of(("people",)))
     return people
@@ -318,8 +314,7 @@ def _mcp(table: Any, name: str, place: _Place) -> McpConfig:
     if not MCP_NAME.fullmatch(name):
         hint = "small letters, digits and hyphens, at most 32 of them"
         raise ConfigError(f"{name[:60]!r} is no name of an MCP server", place=place.of(path), hint=hint)
-    _check_names(table, set(McpConfig.__struct_fields__), path, place)
-    server: McpConfig = _convert(dict(table), McpConfig, path, place)
+    server = _convert(dict(table), McpConfig, path, place)
     if (server.command is None) == (server.url is None):
         hint = 'command = "…" for one that is started, url = "…" for one that runs elsewhere'
         raise ConfigError(f"mcp.{name} needs a command or a url, and not both", place=place.of(path), hint=hint)
@@ -352,7 +347,7 @@ def _check_values(config: ServerConfig, place: _Place) -> None:
             place=place.of(("server", "store")),
             hint="put it into ~/.pgpass, PGPASSWORD or LASTWORD_STORE, and leave it out of the address",
         )
-    for name in ServerLimits.__struct_fields__:
+    for name in config.limits.__struct_fields__:
         value = getattr(config.limits, name)
         if value <= 0 and name != "retries":
             raise ConfigError(f"{name} has to be more than zero", place=place.of(("server", "limits", name)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,7 +162,7 @@ class AgentKeys:
     """What this person has turned, by agent."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self.file = file or data_folder(sys.platform, os.environ, Path.home()) / KEYS_FILE
+        self.file = file or data_folder() / KEYS_FILE
 
     def of(self, agent: Agent) -> ToolKey:
         return WORDS.get(self.read().get(agent.key, "never"), False)

@@ -70,7 +70,7 @@ class Hooks(SettingsFiles[InstalledHook]):
     """The settings of agents that our hook was put into."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        super().__init__(folder or data_folder(sys.platform, os.environ, Path.home()) / "hooks", InstalledHook)
+        super().__init__(folder or data_folder() / "hooks", InstalledHook)
 
     def plan(
         self,
@@ -168,7 +168,7 @@ def command_for(agent: Agent, store: str | None = None, people: People | None = 
     And whatever ends otherwise than with a yes ends with 2, also a Python that is gone: agents start it by a shell, and
     pass over every other failure.
     """
-    ours = data_folder(sys.platform, os.environ, Path.home())
+    ours = data_folder()
     places = {"HOME": Path.home()} | ({} if sys.platform == "darwin" else {"XDG_DATA_HOME": ours.parent})
     words = [sys.executable, "-E", "-P", "-m", "lastword", "hook", agent.key]
     words += ["--within", str(int(ASKED_SECONDS - MARGIN_SECONDS)), "--store", store or _memory(ours)]

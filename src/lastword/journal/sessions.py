@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 from lastword import store
 from lastword.errors import SessionError
@@ -24,7 +22,7 @@ def open_default_journal(address: str | None = None) -> Journal:
     """The journal at an address; without one, at LASTWORD_STORE; without that, in the user's data folder."""
     address = address or os.environ.get("LASTWORD_STORE")
     if not address:
-        folder = store.data_folder(sys.platform, os.environ, Path.home())
+        folder = store.data_folder()
         address = f"sqlite:///{folder / store.StoreAddress.DEFAULT_FILE}"
     return open_journal(address)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from secrets import token_bytes
@@ -36,7 +35,7 @@ class SecretFile:
     """The secrets of this person, by name."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self.file = file or data_folder(sys.platform, os.environ, Path.home()) / "mcp_secrets.json"
+        self.file = file or data_folder() / "mcp_secrets.json"
 
     def names(self) -> list[str]:
         return sorted(self._read())

@@ -18,7 +18,6 @@ import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -360,7 +359,7 @@ class Pins:
     """All that this person trusted."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self.file = file or data_folder(sys.platform, os.environ, Path.home()) / "mcp_trusted.json"
+        self.file = file or data_folder() / "mcp_trusted.json"
 
     def of(self, place: Path, name: str) -> Pinned | None:
         return self._read().get(_key(place, name))

@@ -78,7 +78,7 @@ class PolicyPlaces(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, project: Path, environ: Mapping[str, str] | None = None) -> PolicyPlaces:
         """Where policies lie for whoever works in this folder."""
         environ = os.environ if environ is None else environ
-        own = data_folder(sys.platform, environ, Path.home())
+        own = data_folder(environ)
         return cls(organisation=SYSTEM / FILE, user=own / FILE, project=project / PROJECT_FILE)
 
     @classmethod
@@ -314,7 +314,7 @@ class ProtectedFile(msgspec.Struct, frozen=True):
     @staticmethod
     def gateways_folder() -> Path:
         """Where a record lies for every file that was wrapped."""
-        return data_folder(sys.platform, os.environ, Path.home()) / "gateways"
+        return data_folder() / "gateways"
 
     @classmethod
     def first(cls, paths: Iterable[str], folder: Path, policies: Iterable[Path], store: Store) -> ProtectedFile | None:
@@ -357,7 +357,7 @@ def _names_of_files() -> dict[str, str]:
 
 def _in_use(folder: Path, policies: Iterable[Path], store: Store) -> Iterator[tuple[str, str]]:
     """The files and folders that count for whoever works in this folder, and what is in them."""
-    own = (str(data_folder(sys.platform, os.environ, Path.home())), str(SYSTEM))
+    own = (str(data_folder()), str(SYSTEM))
     yield from ((place, "rules") for place in own)
     # Where one of these is not there, its name or its folder is enough. One that is may be a link, or have other names.
     projects = _projects_of(folder)

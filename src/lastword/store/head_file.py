@@ -20,7 +20,6 @@ import fcntl
 import logging
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -146,7 +145,7 @@ class PostgresKnownHead:
     """
 
     def __init__(self, folder: Path | None, address: PostgresAddress) -> None:
-        self.folder = data_folder(sys.platform, os.environ, Path.home()) / "heads" if folder is None else folder
+        self.folder = data_folder() / "heads" if folder is None else folder
         self._file = HeadFile(self.folder / f"{address.digest}-head")
         self._place = address.shown
         self._of_journal: Path | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
@@ -17,9 +18,12 @@ from pathlib import Path, PurePath
 DEFAULT_FILE = "lastword.db"
 
 
-def data_folder(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
-    """Where lastword keeps what it remembers for a person: `sys.platform`, `os.environ`, `Path.home()` decide."""
-    if platform == "darwin":
+def data_folder(
+    environment: Mapping[str, str] | None = None, *, platform: str | None = None, home: PurePath | None = None
+) -> Path:
+    """Where lastword keeps what it remembers for a person: the system, the environment and their home decide."""
+    environment, home = os.environ if environment is None else environment, home or Path.home()
+    if (platform or sys.platform) == "darwin":
         return Path(home / "Library" / "Application Support" / "lastword")
     # The XDG rules say that a relative path is to be ignored.
     named = PurePath(environment.get("XDG_DATA_HOME", ""))

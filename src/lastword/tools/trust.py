@@ -52,7 +52,7 @@ class Trust:
     """The agreements of this person, in one small file that only they can read."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self._file = file or data_folder(sys.platform, os.environ, Path.home()) / "trusted.json"
+        self._file = file or data_folder() / "trusted.json"
 
     def covers(self, folder: CodeFolder) -> bool:
         """Whether the code in this folder may be imported without a question."""
@@ -141,7 +141,7 @@ def read_no_caches() -> None:
 
     The folder's name ends as the guard expects of byte code, which may be written while a card is drawn.
     """
-    cache = data_folder(sys.platform, os.environ, Path.home()) / "__pycache__"
+    cache = data_folder() / "__pycache__"
     with suppress(OSError):  # Python would make it readable for everybody, and the folder of the journal with it.
         make_private(cache)
     sys.pycache_prefix = str(cache)

@@ -12,7 +12,6 @@ Where there is no /proc only the first sign is there.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -190,7 +189,7 @@ _SHELLS = frozenset([b"sh", b"bash", b"dash", b"zsh", b"ash", b"ksh", b"fish"])
 
 
 def _data_folder(environment: Mapping[str, str]) -> Path:
-    return data_folder(sys.platform, environment, Path(environment.get("HOME") or Path.home()))
+    return data_folder(environment, home=Path(environment.get("HOME") or Path.home()))
 
 
 def _agent_name(pid: int, began: str) -> str:
