@@ -25,6 +25,8 @@ ConversationId = Annotated[
         examples=["kitchen-2026-11-15"],
     ),
 ]
+CONFIGURED = "lastword"
+"""The name under which a request asks for the model that the operator chose."""
 UNNAMED = "r-"
 """How the ids of conversations begin that nobody chose an id for: their answers have ids of their own."""
 ToolProtocol = Literal["json", "script", "native"]
@@ -119,7 +121,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     """OpenAI's request, with three fields of ours. Fields that are not named here go to the model's server."""
 
     messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
-    model: Annotated[str, msgspec.Meta(description="`lastword` is the configured model.")] = "lastword"
+    model: Annotated[str, msgspec.Meta(description="`lastword` is the configured model.")] = CONFIGURED
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: Annotated[int, msgspec.Meta(ge=1, le=1, description="One answer a turn.")] | None = None

@@ -112,7 +112,6 @@ def build_app(
             metrics=metrics,
             is_reasoning=is_reasoning,
         ),
-        upstream=upstream,
         limits=limits,
         metrics=metrics,
         stopping=stopping or Stopping(),

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from starlette.types import Receive, Send
 
-from lastword.errors import did_you_mean
 from lastword.server import api_types as api
-from lastword.server.api_types import Health, Model, Refusal, seconds
+from lastword.server.api_types import CONFIGURED, Health, Model, Refusal, seconds
 from lastword.server.middleware import Body, CancelledWhenGone, EventStream, error_event, read_body, send_body
 from lastword.server.responses_form import ResponseId, ResponseOut, ResponsesRequest
 from lastword.server.responses_turn import AskedResponse, KeptTurn
-from lastword.server.turns import CONFIGURED
 from lastword.wire import write_event
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from lastword.server.conversations import Conversations
     from lastword.server.metrics import Metrics
     from lastword.server.middleware import Stopping
-    from lastword.server.model_server import Upstream
     from lastword.server.request_messages import ParsedRequest
     from lastword.server.server_limits import ServerLimits
     from lastword.server.turns import OpenTurn, Turns
@@ -50,7 +47,6 @@ class Parts:
     tokens: Tokens
     conversations: Conversations
     turns: Turns
-    upstream: Upstream
     limits: ServerLimits
     metrics: Metrics
     stopping: Stopping
@@ -342,14 +338,8 @@ async def delete_conversation(parts: Parts, incoming: Incoming) -> api.Deleted:
 
 @operation("GET", "/v1/models", "List the models that a request may name.", scopes=("chat",), returns=api.ModelList)
 async def list_models(parts: Parts, incoming: Incoming) -> api.ModelList:
-    """Our name for the configured model, and the names of the model's server if it answers."""
-    try:
-        found = await parts.upstream.models()
-    except Refusal:
-        found = []
-    return api.ModelList(
-        [Model(CONFIGURED, owned_by="lastword"), *(Model(name) for name in found if name != CONFIGURED)]
-    )
+    """The models that a request may name."""
+    return api.ModelList(await parts.turns.models())
 
 
 @operation(
@@ -363,14 +353,7 @@ async def list_models(parts: Parts, incoming: Incoming) -> api.ModelList:
 )
 async def show_model(parts: Parts, incoming: Incoming) -> Model:
     """One model, by the name that a request would use."""
-    name = incoming.path["id"]
-    if name == CONFIGURED:
-        return Model(CONFIGURED, owned_by="lastword")
-    found = await parts.upstream.models()
-    if name not in found:
-        hint = did_you_mean(name, [CONFIGURED, *found]) or "GET /v1/models lists them"
-        raise Refusal(404, "model_not_found", "the model's server has no such model", param="model", hint=hint)
-    return Model(name)
+    return await parts.turns.model(incoming.path["id"])
 
 
 @operation("GET", "/healthz", "Say that the process answers.", returns=Health)

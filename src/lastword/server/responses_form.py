@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from lastword.server.api_types import UNNAMED, ConversationId, Extras, ToolProtocol
+from lastword.server.api_types import CONFIGURED, UNNAMED, ConversationId, Extras, ToolProtocol
 from lastword.wire import NotARequest, parse_arguments
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[str, msgspec.Meta(description="What the user says.")]
         | Annotated[list[InputItem], msgspec.Meta(min_length=1)]
     )
-    model: Annotated[str, msgspec.Meta(description="`lastword` is the configured model.")] = "lastword"
+    model: Annotated[str, msgspec.Meta(description="`lastword` is the configured model.")] = CONFIGURED
     instructions: Annotated[str, msgspec.Meta(description="A prompt for this turn alone.")] | None = None
     previous_response_id: ResponseId | None = None
     conversation: ConversationId | ConversationRef | None = None

@@ -19,8 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword.errors import NotJSON
-from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol, kept_keys
+from lastword.errors import NotJSON, did_you_mean
+from lastword.server.api_types import (
+    CONFIGURED,
+    OURS,
+    ChatRequest,
+    Extras,
+    IgnoredResult,
+    Model,
+    Refusal,
+    ToolProtocol,
+    kept_keys,
+)
 from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
 from lastword.server.conversations import Conversation, Conversations, Turn, settle
 from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
@@ -42,9 +52,7 @@ if TYPE_CHECKING:
     from lastword.server.metrics import Metrics
     from lastword.server.server_limits import ServerLimits
 
-CONFIGURED = "lastword"
-"""The name under which a request asks for the model that the operator chose."""
-
+OUR_MODEL = Model(CONFIGURED, owned_by="lastword")
 MAX_CONTEXTS = 100
 """Models whose size is kept in mind."""
 
@@ -205,6 +213,24 @@ class Turns:
                 raise Refusal(502, "no_model", "the model's server has no model", hint="set model in [server]")
             self._model = found[0]
         return self._model
+
+    async def models(self) -> list[Model]:
+        """Our name for the configured model, and the names of the model's server if it answers."""
+        try:
+            found = await self.upstream.models()
+        except Refusal:
+            found = []
+        return [OUR_MODEL, *(Model(name) for name in found if name != CONFIGURED)]
+
+    async def model(self, name: str) -> Model:
+        """One model, by the name that a request would use."""
+        if name == CONFIGURED:
+            return OUR_MODEL
+        found = await self.upstream.models()
+        if name not in found:
+            hint = did_you_mean(name, [CONFIGURED, *found]) or "GET /v1/models lists them"
+            raise Refusal(404, "model_not_found", "the model's server has no such model", param="model", hint=hint)
+        return Model(name)
 
 
 class Remembered(msgspec.Struct, frozen=True):
