@@ -402,6 +402,7 @@ def test_lines_that_were_replaced_stay_together(old, new):
     assert kinds == sorted(kinds, reverse=True)
 
 
+@pytest.mark.long
 def test_texts_that_share_no_fixed_point_are_given_up_early():
     """Every way through such a block was kept, to walk back: 800,000 lines took seventy seconds and 300 MB."""
     one, other = ("\n".join(random.Random(seed).choices("abcdefgh", k=50_000)) for seed in (1, 2))

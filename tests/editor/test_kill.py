@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from killed_caller import NEW, OLD, change
@@ -20,6 +21,7 @@ from lastword.editor.project_folder import TEMPORARY
 from lastword.journal import Journal
 from requirements import requirement
 from tries import often
+from warm import WarmDialogue
 
 KILLS = often(20)
 MAX_ROUNDS = 500
@@ -37,23 +39,20 @@ sys.stdin.read()
 """
 
 
-class Forker(subprocess.Popen[str]):
+class Forker(WarmDialogue):
     """A script beside this file that forks a child for each line it is given, and says how each of them died."""
 
     def __init__(self, script: str, *arguments: Path) -> None:
-        command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
-        super().__init__(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        words = [str(Path(__file__).with_name(script)), *map(str, arguments)]
+        super().__init__(words, Path("/"), os.environ, loads=["killed_caller", "lastword.store.sqlite"])
 
     def kill_one(self, line: str, after_seconds: float) -> None:
         """Have a child forked, and kill it when it has worked for so long."""
-        assert self.stdin is not None
-        assert self.stdout is not None
-        self.stdin.write(f"{line}\n")
-        self.stdin.flush()
-        child = int(self.stdout.readline())
+        self.say(line)
+        child = int(self.hear())
         time.sleep(after_seconds)
         os.kill(child, signal.SIGKILL)
-        assert int(self.stdout.readline()) == signal.SIGKILL
+        assert int(self.hear()) == signal.SIGKILL
 
 
 def temporary_files(folder: Path) -> list[Path]:
@@ -80,7 +79,7 @@ def test_a_writer_killed_many_times_leaves_whole_files_and_the_next_start_leaves
     old.write_bytes(whole[0])
     longest_seconds = LONGEST_ROUNDS * seconds_for_a_round(tmp_path / "measured")
     interrupted = 0
-    with Forker("killed_writer.py", tmp_path) as forker:
+    with closing(Forker("killed_writer.py", tmp_path)) as forker:
         for number in range(MAX_ROUNDS):
             created = list((tmp_path / "new").rglob("*.txt"))
             # Some must die in the middle of a write, and some must get through one, or nothing is tested.
@@ -182,7 +181,7 @@ def test_a_session_killed_many_times_while_it_changes_files_is_always_taken_back
     before = tree(project)
     aim_seconds = seconds_for_a_call(tmp_path / "measured") * 0.75
     ends: Counter[str] = Counter()
-    with Forker("killed_caller.py", project, store) as forker:
+    with closing(Forker("killed_caller.py", project, store)) as forker:
         for number in range(MAX_ROUNDS):
             if died_at_work(ends) >= KILLS_AT_WORK and saw_everything(ends):
                 break
