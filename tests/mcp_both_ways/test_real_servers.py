@@ -9,8 +9,8 @@ from real_servers import NODE, script
 import lastword
 from lastword import UserAction
 from lastword.call import Event, Reported
-from lastword.mcp.server_trust import tool_id
 from lastword.testing import FixedApprover
+from lastword.tools import tool_id
 from mcp_neighbour import Neighbour, until
 from requirements import requirement
 

@@ -10,7 +10,7 @@ import pytest
 from house import exchange
 
 from lastword.errors import ConfigError
-from lastword.server import auth
+from lastword.server.api_types import Refusal
 from lastword.server.auth import SCOPES, Tokens, is_loopback
 from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault
@@ -91,7 +91,7 @@ def test_a_secret_is_compared_in_constant_time(monkeypatch):
         return compare(left, right)
 
     compare = hmac.compare_digest
-    monkeypatch.setattr(auth.hmac, "compare_digest", watched)
+    monkeypatch.setattr(hmac, "compare_digest", watched)
     keys = Keys(ana="chat")
     text = keys.texts["ana"]
     for header in (
@@ -100,7 +100,7 @@ def test_a_secret_is_compared_in_constant_time(monkeypatch):
         f"Bearer {text[:-4]}AAAA",
         "Bearer lastword_00000000_" + "A" * 43,
     ):
-        with contextlib.suppress(auth.Refusal):
+        with contextlib.suppress(Refusal):
             asyncio.run(keys.tokens.identify(header))
     assert len(seen) == 4
     assert all(len(left) == len(right) == 64 for left, right in seen)

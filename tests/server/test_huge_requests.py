@@ -79,7 +79,7 @@ def nested(form: str, depth: int) -> str:
 
 
 # Around the depth at which Python gives up; and, in the long tests, at others on the way there.
-DEEP = [("list", 900), ("object", 5_000), ("object", 300_000)]
+DEEP: list[Any] = [("list", 900), ("object", 5_000), ("object", 300_000)]
 DEEP += [
     pytest.param(form, depth, marks=pytest.mark.long)
     for form, depth in (
