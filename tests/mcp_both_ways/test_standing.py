@@ -144,7 +144,7 @@ async def _paid(shop: Neighbour, journal: Journal, approver: Any = None) -> tupl
         return outcome.kind, outcome.approval
 
 
-CHANGED = {
+CHANGED: dict[str, dict[str, Any]] = {
     "its words": {"description": "Pays!"},
     "a hint": {"annotations": {"readOnlyHint": True}},
     "its result": {"outputSchema": {"type": "object", "properties": {"paid": {"type": "number"}}}},
