@@ -3,6 +3,7 @@
 `python tests/walk.py` prints the table, with -v every hop. A module counts when a function of it runs. A hop is a
 function that begins in another module of ours than the one before it, in the order in which they run: what a reader
 turns to who follows along. The journal is a file, and the tools are async, so that all of it happens in one thread.
+What Python calls when it frees an object is no part of the way: nobody wrote that call.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ async def traced(call: Callable[[], Awaitable[Any]]) -> Walk:
 
     def step(frame: FrameType, event: str, argument: Any) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE):
+        if event == "call" and name.startswith(PACKAGE) and frame.f_code.co_name != "__del__":
             entered.append(name.removeprefix(PACKAGE + "/").removesuffix(".py"))
 
     sys.setprofile(step)

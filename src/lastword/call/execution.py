@@ -389,8 +389,12 @@ class Attempt(Execution):
 
     def _call_is_over(self) -> None:
         """Whatever its code still does, it does not do it for this call any more."""
-        self._live.phase = Phase.STOPPED
-        self._is_late = not self.is_over and self._must_stop
+        live = self._live
+        live.phase = Phase.STOPPED
+        if self.is_over:
+            live.execution = None  # Nothing is left to stop. Each would keep the other until a garbage collection.
+        else:
+            self._is_late = self._must_stop
         self._silence()
 
     def _silence(self) -> None:
