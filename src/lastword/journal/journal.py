@@ -73,7 +73,7 @@ class Journal:
         self.clock = clock
         self.people = people or People()
         self._own_name = OwnName(self.store)
-        self._stops = 0
+        self._stops, self._next_stop = 0, OnceKey.stop(1)
         self._started_here: dict[str, ref[LiveCall]] = {}
         """The calls that this process has started and not ended. One that nobody holds any more is not carried out."""
 
@@ -318,8 +318,9 @@ class Journal:
 
     async def stops(self) -> int:
         """How often everything was stopped, by anybody who shares this memory."""
-        while await self.store.taken(OnceKey.stop(self._stops + 1)) is not None:
+        while await self.store.taken(self._next_stop) is not None:
             self._stops += 1
+            self._next_stop = OnceKey.stop(self._stops + 1)
         return self._stops
 
     async def answer(

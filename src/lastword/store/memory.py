@@ -134,9 +134,9 @@ class MemoryStore(Store):
         return [msgspec.structs.replace(record, data=None) for record in found]
 
     async def taken(self, once: str) -> Record | None:
+        if once not in self._keys:  # One step, and so right without the lock: a commit takes its keys before it ends.
+            return None  # Asked for every approved call; what was accepted may wait for a better moment.
         with self._lock:
-            if once not in self._keys:
-                return None  # Asked for every approved call; what was accepted may wait for a better moment.
             self._chain()
             return self._record(self._keys[once])
 
