@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lastword")
 
+# Found in an eighth of the time that a member of an enumeration takes, and every call comes by.
+_STARTING = Phase.STARTING
+
 
 class Door:
     """Where every call of a session passes."""
@@ -132,17 +135,17 @@ class Door:
 
     def _run_freely(self, tool: Tool, call: Call, resumable: bool) -> Outcome | Awaitable[Outcome]:
         """Run what needs nobody's yes. Its records do not wait for the disk: by definition it may run again."""
-        self.journal.started_freely(self.setting.session_id, call, tool)
-        live = LiveCall(Phase.STARTING)
-        self.setting.live[call.id] = live
+        setting = self.setting
+        self.journal.started_freely(setting.session_id, call, tool)
+        live = setting.live[call.id] = LiveCall(_STARTING)
         try:
-            result = Attempt(self.setting, self.desk, tool, call, live, "not_needed").run()
+            result = Attempt(setting, self.desk, tool, call, live, "not_needed").run()
         except BaseException:
-            del self.setting.live[call.id]
+            del setting.live[call.id]
             raise
         if not isinstance(result, Outcome):
             return self._finish_when_over(result, call, live, resumable)
-        del self.setting.live[call.id]
+        del setting.live[call.id]
         return self._finish_freely(result, live.contents)
 
     async def _finish_when_over(

@@ -34,6 +34,8 @@ log = logging.getLogger("lastword")
 
 # A coroutine that was cancelled unwinds at once, unless it refuses.
 UNWIND_SECONDS = 1.0
+# Found in an eighth of the time that a member of an enumeration takes, and every call comes by both.
+_RUNNING, _STOPPED = Phase.RUNNING, Phase.STOPPED
 # What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
 _PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
 
@@ -57,21 +59,14 @@ class Execution:
     _pauses = 0
     _is_late = False
     """Whether its call is over, and its code was not."""
+    _grace_seconds = CANCEL_GRACE_SECONDS
+    _must_stop = False
+    """Whether it may not be told as stopped while its code still runs: a yes was given for what it does."""
 
-    def __init__(
-        self,
-        tool: Tool,
-        context: ToolContext[Any],
-        grace_seconds: float = CANCEL_GRACE_SECONDS,
-        *,
-        must_stop: bool = False,
-    ) -> None:
+    def __init__(self, tool: Tool, context: ToolContext[Any]) -> None:
         self.tool = tool
         self.context = context
         self.loop = asyncio.get_running_loop()
-        self._grace_seconds = grace_seconds
-        self._must_stop = must_stop
-        """Whether it may not be told as stopped while its code still runs: a yes was given for what it does."""
 
     def _silence(self) -> None:
         """What it writes or reports from now on, it does not for its call."""
@@ -258,7 +253,7 @@ class Execution:
     async def _on_loop(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         try:
             result = _invoke(guard, self.context, self.tool, args, kwargs)
-            if type(result) not in _PLAIN and _is_awaitable(result):
+            if type(result) is CoroutineType or (type(result) not in _PLAIN and inspect.isawaitable(result)):
                 result = await result if guard is None else await _watched(result, guard)
         except BaseException as problem:
             self._raised(problem)
@@ -279,7 +274,7 @@ class Execution:
 
     def _returned(self, result: Any, guard: Guard | None) -> None:
         try:
-            is_result = type(result) in _PLAIN or not _is_awaitable(result)
+            is_result = type(result) in _PLAIN or not inspect.isawaitable(result)
         except Exception as problem:  # An object that stands for another may have to be asked what it is, and fail.
             self._raised(problem)
             return
@@ -332,8 +327,9 @@ class Attempt(Execution):
         previews: tuple[Preview, ...] = (),
         request: ApprovalRequest | None = None,
     ) -> None:
-        must_stop = approval != "not_needed"
-        context: ToolContext[Any] = ToolContext(
+        # Every call makes one, so it is put together here, without a step through the class above.
+        self.tool = tool
+        self.context = ToolContext(
             setting.state,
             call.id,
             tool.manifest,
@@ -344,9 +340,15 @@ class Attempt(Execution):
             setting.user,
             self._open_questions,
         )
-        super().__init__(tool, context, setting.limits.cancel_grace_seconds, must_stop=must_stop)
-        self._setting, self._desk = setting, desk
-        self._call, self._live, self._approval, self._request = call, live, approval, request
+        self.loop = asyncio.get_running_loop()
+        self._grace_seconds = setting.limits.cancel_grace_seconds
+        self._must_stop = must_stop = approval != "not_needed"
+        self._setting = setting
+        self._desk = desk
+        self._call = call
+        self._live = live
+        self._approval = approval
+        self._request = request
         if setting.editor is not None:
             kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=must_stop)
             # What is in a private file is for those who asked a person, and no setting has looked at a card.
@@ -362,7 +364,8 @@ class Attempt(Execution):
     def run(self, action: UserAction = ALLOWED) -> Outcome | Awaitable[Outcome]:
         """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
         live, call, audience = self._live, self._call, self._setting.audience
-        live.execution, live.phase = self, Phase.RUNNING
+        live.execution = self
+        live.phase = _RUNNING
         try:
             if live.is_cancelled:
                 self.cancel()
@@ -377,7 +380,7 @@ class Attempt(Execution):
         if ended is None:
             return self._run_on()
         self._call_is_over()
-        return self._judged(ended)
+        return verdict(self.tool, call, self._approval, ended, live, self._editor, self._request)
 
     async def _run_on(self) -> Outcome:
         own, limit = self.tool.manifest.timeout_seconds, self._setting.limits.call_timeout_seconds
@@ -385,12 +388,12 @@ class Attempt(Execution):
             ended = await self.wait(min(own, limit) if own is not None and limit is not None else own or limit)
         finally:
             self._call_is_over()
-        return self._judged(ended)
+        return verdict(self.tool, self._call, self._approval, ended, self._live, self._editor, self._request)
 
     def _call_is_over(self) -> None:
         """Whatever its code still does, it does not do it for this call any more."""
         live = self._live
-        live.phase = Phase.STOPPED
+        live.phase = _STOPPED
         if self.is_over:
             live.execution = None  # Nothing is left to stop. Each would keep the other until a garbage collection.
         else:
@@ -405,9 +408,6 @@ class Attempt(Execution):
     def _ended_late(self, ended: Ended) -> None:
         self._setting.journal.note(self._setting.session_id, "ended_late", self._call.id, {"how": ended.how})
 
-    def _judged(self, ended: Ended) -> Outcome:
-        return verdict(self.tool, self._call, self._approval, ended, self._live, self._editor, self._request)
-
     def _open_reports(self, call_id: str) -> Reports | None:
         """Where the call's progress goes; None for a thread that goes on although its call is over."""
         is_open = self._live.phase is Phase.RUNNING and not self.context._cancelled
@@ -418,10 +418,6 @@ class Attempt(Execution):
         is_open = self._live.phase is Phase.RUNNING and not self.context._cancelled
         session_id, manifest = self._setting.session_id, self.tool.manifest
         return CallQuestions(self._desk, session_id, self._call.id, manifest, self) if is_open else None
-
-
-def _is_awaitable(result: Any) -> bool:
-    return type(result) is CoroutineType or inspect.isawaitable(result)
 
 
 async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:

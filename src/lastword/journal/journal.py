@@ -422,7 +422,8 @@ class Journal:
         name, needed = self._own_name.current or self._own_name.get(), approval != "not_needed"
         idempotent, process = tool.manifest.idempotent, name if needed else ""
         data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process, why)
-        return Entry(session_id, "started", call.id, self._now(), _encode(data), once, irrevocable=needed)
+        at = int(self.clock() * 1_000_000)
+        return Entry(session_id, "started", call.id, at, _encode(data), once, needed)
 
     def process_name(self) -> str:
         """Under which name this process holds what it asked and started, for as long as it lives."""
@@ -433,11 +434,12 @@ class Journal:
 
     def _finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Entry:
         facts = _encode(FinishedFacts(*_OF_AN_END(outcome)))
-        return Entry(session_id, "finished", outcome.call_id, self._now(), facts, contents=contents)
+        at = int(self.clock() * 1_000_000)
+        return Entry(session_id, "finished", outcome.call_id, at, facts, None, False, contents)
 
     def entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         """Something to write down now, in one commit with something else."""
-        return Entry(session_id, kind, subject, self._now(), _encode(data), once)
+        return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
 
     def _now(self) -> int:
         return int(self.clock() * 1_000_000)
