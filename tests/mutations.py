@@ -390,8 +390,8 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
     },
     "consent/approval.py": {
         "consent: why it is asked again is not sealed": (
-            "            self.author,\n            self.problem,\n            self.nonce,\n            # Not",
-            "            self.author,\n            self.nonce,\n            # Not",
+            "            self.author,\n            self.problem,\n            self.nonce,\n        )\n",
+            "            self.author,\n            self.nonce,\n        )\n",
             "tests/attack/test_replayed_answers.py -k seal_covers",
         ),
         "consent: which keys are missing is not sealed": (

@@ -118,7 +118,7 @@ class ApprovalRound:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         live = question.live
-        if isinstance(decider, (deciders.Ruled, deciders.Auto)):
+        if not isinstance(decider, deciders.Person) and isinstance(decider, (deciders.Ruled, deciders.Auto)):
             put_to = live.put_to or _who_was_asked(earlier)
             is_answered = live.put_to is not None or _has_answered(earlier)
             if put_to is not None and (isinstance(decider, deciders.Ruled) or is_answered):
@@ -225,19 +225,19 @@ class ApprovalRound:
         by: Answerer | Seal
         if question.live.is_cancelled:
             action, by = request.close(), CANCELLED
+        elif isinstance(decider, deciders.Person):
+            answer = await self._desk.ask(request)
+            if isinstance(answer, Outcome):  # Nobody to ask, or nobody answered.
+                raise CallEnds(answer)
+            action, by = answer
         elif isinstance(decider, deciders.Auto):
             action, by = ALLOWED, Answerer(self._setting.preset.standing, self._setting.preset.name)
         elif isinstance(decider, deciders.Waived):
             action, by = ALLOWED, Answerer("waiver")
         elif isinstance(decider, deciders.Ruled):
             action, by = ALLOWED, Answerer("rule", decider.rule)
-        elif isinstance(decider, deciders.Granted):
-            action, by = ALLOWED, Answerer("grant", decider.id)
         else:
-            answer = await self._desk.ask(request)
-            if isinstance(answer, Outcome):  # Nobody to ask, or nobody answered.
-                raise CallEnds(answer)
-            action, by = answer
+            action, by = ALLOWED, Answerer("grant", decider.id)
         if isinstance(by, Seal):
             return self._accepted(question, request, decider, action, by)
         by = by.signed(request.principal)
@@ -415,16 +415,12 @@ class ApprovalRound:
 
     def _draw(self, question: Question) -> Awaitable[ApprovalRequest | Undrawable]:
         decider = question.decider
-        return draw(
-            question.tool,
-            question.call,
-            self._setting,
-            author=question.author,
-            problem=question.problem,
-            missing=decider.missing if isinstance(decider, deciders.Person) else (),
-            rule_line=decider.line if isinstance(decider, deciders.Person) else "",
-            denials=question.denials,
-        )
+        facts: dict[str, Any] = {}
+        if isinstance(decider, deciders.Person):
+            facts = {"missing": decider.missing, "rule_line": decider.line}
+        if question.problem is not None or question.author != "model" or question.denials:
+            facts |= {"problem": question.problem, "author": question.author, "denials": question.denials}
+        return draw(question.tool, question.call, self._setting, **facts)
 
     def _announce(self, consent: Consent) -> None:
         """The answer stands in the journal now, so whoever listens may hear of it."""

@@ -73,6 +73,7 @@ class Desk:
     ) -> None:
         self._setting = setting
         self._approver = approver
+        self._approver_is_async = _is_async(approver)
         self._on_question = on_question
         self._watch = watch
         """Starts listening for answers from other processes."""
@@ -121,7 +122,7 @@ class Desk:
     async def _ask_approver(self, approver: Approver, waiting: WaitingCard) -> None:
         answer = waiting.answer
         try:
-            action = await _said(approver, waiting.request)
+            action = await _said(approver, waiting.request, self._approver_is_async)
             if not isinstance(action, UserAction):
                 hint = "return request.allow() or request.deny(reason)"
                 raise LastWordError(f"it answered with a {type(action).__name__} instead of a UserAction", hint=hint)
@@ -217,7 +218,7 @@ class Desk:
 
     async def _ask_handler(self, on_question: OnQuestion, waiting: OpenQuestion) -> None:
         try:
-            said = await _said(on_question, waiting.question)
+            said = await _said(on_question, waiting.question, _is_async(on_question))
             # For a method, the object that it belongs to says who answers.
             by = Answerer.of(getattr(on_question, "__self__", None) or on_question)
             answer = questions.check_answer(waiting.question, said)
@@ -269,10 +270,16 @@ class Desk:
         setting.audience.tell(QuestionAnswered(question.call_id, question.id, "closed", CANCELLED))
 
 
-async def _said(handler: Callable[[Any], Any], asked: Any) -> Any:
+def _is_async(handler: Callable[[Any], Any] | None) -> bool:
+    """Whether a handler is async, or an object whose `__call__` is."""
+    if handler is None:
+        return False
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
+async def _said(handler: Callable[[Any], Any], asked: Any, is_async: bool) -> Any:
     """What whoever is asked says. A plain function may wait for a key, and the loop belongs to everybody."""
-    # An object may have a `__call__` that is async.
-    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
+    if is_async:
         said = handler(asked)
     else:
         said = await THREADS.result_of(partial(handler, asked))

@@ -28,7 +28,7 @@ from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
 from lastword.tools import Tool, ToolContext
-from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observation, Observations
+from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observations
 
 if TYPE_CHECKING:
     from lastword.call.setting import Setting
@@ -71,11 +71,9 @@ class Undrawable(msgspec.Struct, frozen=True):
 
 
 async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> ApprovalRequest | Undrawable:
-    """Run the request function and its preview, and build what a person will see."""
+    """Run the request function and its preview, and build what a person will see. `facts` are not the tool's to say."""
     said = _Said()
     previews: tuple[Preview, ...] = ()
-    reads: tuple[tuple[str, str | None], ...] = ()
-    looked_at: tuple[Observation, ...] = ()
     if tool.request is not None:
         looks = Observations(setting.state)
         guard = Guard(f"the request function of {tool.name}", looks)
@@ -103,15 +101,21 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
             return Undrawable(why)
         if looks.are_too_many:
             return Undrawable(f"it looked at more than {MAX_OBSERVATIONS} files and keys of the state")
-        looked_at = looks.taken()
+        facts["looked_at"] = looks.taken()
         if recorder is not None:
             previews = recorder.previews
-            reads = tuple(sorted(recorder.reads.items()))
+            facts["reads"] = tuple(sorted(recorder.reads.items()))
         if said.preview is not None:
             previews = (*previews, Preview("", None, None, said.preview))
         elif said.preview_label is not None and not previews:
             # The button was promised, and a button that is not there could be missed.
             previews = (Preview("", None, None, NO_PREVIEW),)
+        if previews:
+            facts["preview"], facts["preview_label"] = previews, said.preview_label or PREVIEW
+        facts["primary_button_label"] = said.primary_button_label or ApprovalRequest.ALLOW
+        facts["secondary_button_label"] = said.secondary_button_label or ApprovalRequest.CANCEL
+    if tool.carried_out_by:
+        facts["carried_out_by"] = tool.carried_out_by
     manifest = tool.manifest
     shown = {
         "call_id": call.id,
@@ -122,16 +126,9 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
         "argument_bytes": call.arguments,
         "title": said.title or manifest.display_name,
         "message": said.message or manifest.description,
-        "primary_button_label": said.primary_button_label or ApprovalRequest.ALLOW,
-        "secondary_button_label": said.secondary_button_label or ApprovalRequest.CANCEL,
-        "preview_label": (said.preview_label or PREVIEW) if previews else None,
-        "preview": previews,
-        "reads": reads,
-        "looked_at": looked_at,
         "origin": call.origin,
         "principal": setting.principal,
-        "carried_out_by": tool.carried_out_by or "",
-        **facts,
+        **facts,  # What is as on nearly every card is not among them.
     }
     if ApprovalRequest.is_large(call.arguments, previews):
         return await THREADS.result_of(partial(_large, shown))

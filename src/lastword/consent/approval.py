@@ -89,7 +89,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
     def __post_init__(self) -> None:
-        shown = (
+        shown: tuple[Any, ...] = (
             self.call_id,
             self.tool_digest,
             self.session_id,
@@ -107,12 +107,16 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.author,
             self.problem,
             self.nonce,
-            # Not there where there is nothing to show: what waits since before there was such a thing stays the same.
-            *((self.denials,) if self.denials else ()),
-            *((("principal", self.principal),) if self.principal else ()),
-            *((self.rule_line,) if self.rule_line else ()),
-            *((("to", self.carried_out_by),) if self.carried_out_by else ()),
         )
+        if self.denials or self.principal or self.rule_line or self.carried_out_by:
+            # Not there where there is nothing to show: what waits since before there was such a thing stays the same.
+            shown = (
+                *shown,
+                *((self.denials,) if self.denials else ()),
+                *((("principal", self.principal),) if self.principal else ()),
+                *((self.rule_line,) if self.rule_line else ()),
+                *((("to", self.carried_out_by),) if self.carried_out_by else ()),
+            )
         msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
 
     @property

@@ -131,7 +131,7 @@ class Store(ABC):
             for entry in entries:
                 _check(entry)
             if len(entries) > 1:
-                keys = list(filter(None, map(_once, entries)))
+                keys = [entry.once for entry in entries if entry.once is not None]
                 assert len(keys) == len(set(keys)), "a group claims one key twice"
         return self._commit(entries)
 
@@ -352,7 +352,7 @@ def _turn() -> Generator[None, None, None]:
     yield
 
 
-_seq, _once = attrgetter("seq"), attrgetter("once")
+_seq = attrgetter("seq")
 
 
 def _missing(seq: int) -> Tampered:
