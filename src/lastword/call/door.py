@@ -88,10 +88,11 @@ class Door:
         if not tool.manifest.require_approval and self.setting.policy is None:
             return self._run_freely(tool, call, resumable)  # As it would be decided below.
         decider = self._decide(tool, call)
-        if isinstance(decider, deciders.Nobody):
-            return self._run_freely(tool, call, resumable)
-        if isinstance(decider, deciders.Forbidden):
-            return self._finish_freely(self._forbidden(tool, call, decider))
+        if not isinstance(decider, deciders.Person):
+            if isinstance(decider, deciders.Nobody):
+                return self._run_freely(tool, call, resumable)
+            if isinstance(decider, deciders.Forbidden):
+                return self._finish_freely(self._forbidden(tool, call, decider))
         question = Question(tool, call, decider, LiveCall(), problem=problem, earlier=earlier, denials=denials)
         return self._ask_and_run(question, resumable)
 
@@ -251,8 +252,8 @@ class Door:
         """Run what needed a yes when it was asked for, and needs none any longer. It stays the same living call."""
         self.journal.started_freely(self.setting.session_id, call, tool)
         live.phase = Phase.STARTING
-        result = await _awaited(Attempt(self.setting, self.desk, tool, call, live, "not_needed").run())
-        return self._finish_freely(result, live.contents)
+        running = Attempt(self.setting, self.desk, tool, call, live, "not_needed").run()
+        return self._finish_freely(running if isinstance(running, Outcome) else await running, live.contents)
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
@@ -280,7 +281,7 @@ class Door:
         If its end cannot be written down the call is in doubt, and nobody is told otherwise: whoever looks into the
         journal will find it started and not ended, and two who know different ends would act on both.
         """
-        result = await _awaited(running)
+        result = running if isinstance(running, Outcome) else await running
         if result.kind == "outcome_unknown" and not result.still_acts:
             # The tool itself does not know. It is left in doubt exactly as a crash would leave it.
             return self._left_in_doubt(result, result.message, by_tool=True)
@@ -324,10 +325,6 @@ class Door:
         if self.setting.audience.listeners:
             self.setting.audience.tell(Finished(result))
         return result
-
-
-async def _awaited(result: Outcome | Awaitable[Outcome]) -> Outcome:
-    return result if isinstance(result, Outcome) else await result
 
 
 def _abandoned(call: Call, live: LiveCall | None) -> Outcome:
