@@ -12,16 +12,20 @@ from collections.abc import Callable, Set
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from msgspec.structs import replace
 
 from lastword.call import Event, Reported
-from lastword.consent import ApprovalRequest, Preset, UserAction
 from lastword.display import visible
 from lastword.editor import ProjectEditor
 from lastword.session import Session
 from lastword.talk import Tour
 from lastword.terminal import PROMPT, CardDialogue, Progress, wrap
 from lastword.tools import ToolContext, ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest, UserAction
 
 # Long enough to follow, short enough that all six are over within seconds.
 PAUSE_SECONDS = 0.35
@@ -71,9 +75,10 @@ class Stage:
 
     async def _auto_approved(self) -> None:
         self._title("Your preset auto-approves and the tool allows it: no card. One of the two alone would not do.")
-        self._session.preset = Preset(auto_approve=True)
+        asks = self._session.preset
+        self._session.preset = replace(asks, auto_approve=True)
         await self._call("where_am_i", {})
-        self._session.preset = Preset()
+        self._session.preset = asks
 
     async def _denied(self) -> None:
         self._title("You deny, and say why. The assistant reads your reason.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.card.card_view import card_of, preview_of
+    from lastword.card.card_view import card_of, preview_of_texts
     from lastword.card.delta import difference, put_in
     from lastword.card.draft import Draft, answer_of, read_arguments, read_value
     from lastword.card.face import Face, SecondAct, called, entry_of, question_view, summary_of

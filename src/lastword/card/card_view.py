@@ -130,6 +130,11 @@ def _left_out(request: ApprovalRequest, given: Mapping[str, Any]) -> Iterator[vi
             )
 
 
+def preview_of_texts(name: str, base: str | None, proposed: str | None) -> views.CardPreview:
+    """A change of a text that has a name and no file, as the page shows it, marked."""
+    return preview_of(Preview(name, None, base, proposed))
+
+
 def preview_of(preview: Preview, content: str | None = None) -> views.CardPreview:
     """A change as the page shows it, marked. `content`: the argument that holds the text, where that can be edited."""
     if not preview.path:

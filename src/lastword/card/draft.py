@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from lastword import values
 from lastword.card.text import literal, one_line, readable
 from lastword.consent import ApprovalRequest, Secrets, UserAction
 from lastword.errors import ArgumentsError, NotJSON, Problem, did_you_mean
-from lastword.tools import Manifest, QuestionAnswer, Tool, ToolQuestion, questions
+from lastword.tools import Manifest, Parameter, QuestionAnswer, Tool, ToolQuestion, questions
 
 _EXAMPLES = {
     "number": "3",
@@ -83,6 +86,19 @@ class Draft:
         self._arguments = request.arguments
         self._typed: dict[str, str] = {}
 
+    @staticmethod
+    def request_told(facts: dict[str, Any], manifest: dict[str, Any]) -> ApprovalRequest:
+        """The request of a card that a server tells of: it has digests in place of secrets, which are of another type.
+
+        msgspec.ValidationError where that does not fit.
+        """
+        known = msgspec.convert(manifest, Manifest)
+        parameters = tuple(
+            Parameter(p.name, "any", p.description, p.required, None, secret=True) if p.secret else p
+            for p in known.parameters
+        )
+        return ApprovalRequest.from_facts(facts, replace(known, parameters=parameters))
+
     @property
     def is_changed(self) -> bool:
         return not values.equal(self._arguments, self._request.arguments)
@@ -122,6 +138,14 @@ class Draft:
                 "; ".join(p.fact for p in problem.problems), hint=f"{one_line(name, 60)} stays as it was"
             ) from None
         self._typed[name] = text
+
+    def tell_change(self, name: str, text: str) -> list[str]:
+        """The same for a screen: what is different then, or why that cannot be."""
+        try:
+            self.change(name, text)
+        except Problem as problem:
+            return [str(problem)]
+        return [*self.changes()]
 
     def changes(self) -> Iterator[str]:
         """What is different now, one line for each argument."""

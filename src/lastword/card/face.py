@@ -24,7 +24,7 @@ from lastword.display import TAB, color_name, glyph, is_plain, units, visible, v
 from lastword.editor import DrawnOnce, FileDiff, Preview, Row
 
 if TYPE_CHECKING:
-    from lastword.tools import ToolQuestion, questions
+    from lastword.tools import Manifest, ToolQuestion, questions
 
 FOLD_ARGUMENTS = 20
 # The names of all files come first: which ones would change matters more than how. A longer list is not read.
@@ -100,6 +100,8 @@ class Face:
         "back": "Back to the card",
     }
     """What the second step says on every surface, whatever the card. The page has it from wire.ts."""
+    NO_GRANTS: ClassVar = "You have no grants. One is given from a card, in a second step."
+    """Of whoever looks: others who share the memory may have some, which are not theirs to see."""
 
     glyph: str
     color: str | None
@@ -133,6 +135,11 @@ class Face:
     editable: bool
     offers_rest: bool
     """Whether one of the answers is a no to the rest of the script."""
+
+    @staticmethod
+    def looks(tool: Manifest | ToolQuestion) -> dict[str, Any]:
+        """Name, sign and colour of a tool, from its manifest or from what it asks."""
+        return {"name": one_line(tool.display_name), "glyph": glyph(tool.icon), "color": color_name(tool.color)}
 
     @classmethod
     def of(
@@ -234,9 +241,7 @@ def entry_of(
         id=request.call_id,
         digest=request.digest,
         tool=request.tool,
-        name=one_line(manifest.display_name),
-        glyph=glyph(manifest.icon),
-        color=color_name(manifest.color),
+        **Face.looks(manifest),
         effect=manifest.effect,
         effect_words=EFFECT_WORDS[manifest.effect],
         sentence=one_line(manifest.description, 300),

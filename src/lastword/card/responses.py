@@ -11,13 +11,10 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.card.views import CallItem, CardPreview, Item, ScriptItem
-from lastword.consent import Scope
+from lastword.consent import Scope as Scope
 
 GRANT_WORD = "grant"
 """What is typed before the press that grants. Another word than the one that allows a single call."""
-
-# Of whoever looks: others who share the memory may have some, which are not theirs to see.
-NO_GRANTS = "You have no grants. One is given from a card, in a second step."
 
 
 class EarlierItems(msgspec.Struct, frozen=True):

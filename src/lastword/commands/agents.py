@@ -18,7 +18,6 @@ import click
 # The doors are lazy: the SDK takes a second, and `lastword mcp list` needs none of it.
 from lastword import hook as hooks
 from lastword import mcp, server, values
-from lastword.call import Limits, wait_for_answer
 from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
@@ -28,6 +27,7 @@ from lastword.commands.invocation import (
     complain,
     config_option,
     configured_memory,
+    data_file,
     note_agent,
     project_option,
     read_config,
@@ -38,30 +38,26 @@ from lastword.commands.invocation import (
     tools_option,
 )
 from lastword.lazily import load_later
-from lastword.store import data_folder
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from lastword import session as sessions
     from lastword.commands import local_session
     from lastword.config import Config
     from lastword.consent import Preset
     from lastword.editor import ScriptEditorProvider
     from lastword.journal import Journal
     from lastword.rules import Policy
+    from lastword.session import Session
     from lastword.tools import ToolRegistry
 else:
     # A hook that is installed or taken out needs no session, and serves nobody.
     uvicorn = load_later("uvicorn")
-    sessions = load_later("lastword.session")
     local_session = load_later("lastword.commands.local_session")
 
 BY_CLIENT = "--approve client"
 BY_PERSON = "leave it out; a person answers on the page of lastword up, or with lastword answer"
 LOOPBACK = "127.0.0.1"
-# Nobody answers in this process, so the others are listened for from the first moment on.
-ANSWERED_ELSEWHERE = Limits(watch_after_seconds=0)
 
 
 @click.command(short_help="Offer your tools to an MCP client; a person answers.")
@@ -137,26 +133,18 @@ async def _tools(
 ) -> AsyncIterator[mcp.ToolServer]:
     tokens = server.Tokens(journal.store)
 
-    async def open_session(id: str, preset: Preset | None) -> sessions.Session:
+    async def open_session(id: str, preset: Preset | None) -> Session:
         whose = await tokens.person_of(id.removeprefix("mcp-").removesuffix("-dialogue")) or journal.people.me
         # Two people who serve over pipes have a session each.
         name = f"{id}-{whose}" if whose else id
-        session = sessions.Session(
-            registry,
-            id=name,
-            approver=wait_for_answer,
-            journal=journal,
-            preset=preset,
-            editor=editor,
-            principal=whose,
-            policy=policy,
-            limits=ANSWERED_ELSEWHERE,
-        )
-        # On standard error, where clients keep what a server complains of.
-        local_session.say_what_waits(session, config.server.store)
+        # Said on standard error, where clients keep what a server complains of.
+        session = local_session.answered_elsewhere(
+            registry, name, journal, config.server.store,
+            preset=preset, editor=editor, principal=whose, policy=policy,
+        )  # fmt: skip
         return await session.open()
 
-    key = mcp.sealing_key(data_folder() / "mcp_key")
+    key = mcp.sealing_key(data_file("mcp_key"))
     served = mcp.ToolServer(open_session, key, **facts)
     try:
         yield served

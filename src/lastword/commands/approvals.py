@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from lastword.call import Stopped, stop
-from lastword.card import entry_of, read_arguments, responses
+from lastword.card import Face, answer_of, entry_of
 from lastword.commands.invocation import (
     DONE,
     FAILED,
@@ -31,6 +31,7 @@ from lastword.commands.invocation import (
     print_json,
     say,
     store_option,
+    typed_arguments,
     with_journal,
     with_own_journal,
 )
@@ -38,11 +39,10 @@ from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
 from lastword.rules import GrantChoice, Grants, SeenStep
 from lastword.terminal import terminal_approver
-from lastword.tools import questions
 
 if TYPE_CHECKING:
     from lastword.terminal import Look
-    from lastword.tools import QuestionAnswer
+    from lastword.tools import QuestionAnswer, ToolQuestion
 
 
 @click.command()
@@ -183,8 +183,7 @@ async def _action(
     if edits and said == "second":
         raise Misused("the second button takes the call as it was asked for", place="lastword answer")
     if edits:
-        changed = read_arguments(request.manifest, edits, {})
-        return request.edit(**changed)
+        return request.edit(**typed_arguments(request.manifest, edits))
     if said == "allow":
         return request.allow()
     if said == "second":
@@ -242,7 +241,8 @@ def answer_question(call_id: str, said: str | None, store: str | None, *, plain:
         standing = await find_question(journal, call_id)
         if standing is None:
             raise Misused("this question waits no longer", place=call_id)
-        answer = questions.Declined() if said == "deny" else await _ask_here(standing, plain=plain)
+        question = standing.question
+        answer = answer_of(question, "decline", {}) if said == "deny" else await _ask_here(question, plain=plain)
         return answer, await answer_from_elsewhere(journal, standing, answer, WHO)
 
     answer, first = with_own_journal(store, PLACE, reply)
@@ -253,11 +253,11 @@ def answer_question(call_id: str, said: str | None, store: str | None, *, plain:
     return DONE
 
 
-async def _ask_here(standing: StandingQuestion, *, plain: bool) -> QuestionAnswer:
+async def _ask_here(question: ToolQuestion, *, plain: bool) -> QuestionAnswer:
     approver = terminal_approver(plain=plain)
     if approver is None:
         raise Misused("there is no terminal to show the question on", place=PLACE, hint="say --deny to decline")
-    return await approver.on_question(standing.question, elsewhere=True)
+    return await approver.on_question(question, elsewhere=True)
 
 
 @click.command("stop")
@@ -320,7 +320,7 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
     for id, is_taken in done:
         click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
     if not done:
-        click.echo(responses.NO_GRANTS)
+        click.echo(Face.NO_GRANTS)
     return DONE if all(is_taken for _, is_taken in done) else FAILED
 
 
@@ -339,5 +339,5 @@ def _list(store: str | None, as_json: bool) -> int:
         click.echo(f"{one.grant.id}  {one.what}")
         click.echo(f"  {one.whose}, {f'over: {one.over}' if one.over else one.how_long}; {one.left}")
     if not found:
-        click.echo(responses.NO_GRANTS)
+        click.echo(Face.NO_GRANTS)
     return DONE

@@ -11,9 +11,7 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from lastword import values
 from lastword.call import Asked, Decision, Event, Printed, wait_for_answer
-from lastword.card import read_arguments
 from lastword.commands.invocation import (
     BY,
     DONE,
@@ -38,20 +36,22 @@ from lastword.commands.invocation import (
     say,
     say_problems,
     store_option,
+    tell_life,
     tools_option,
+    typed_arguments,
+    typed_json,
     typed_word,
     wait_option,
     with_own_journal,
 )
-from lastword.commands.local_session import SessionOptions, rules_here, session_of, together
-from lastword.journal import Journal, timeline
-from lastword.session import Session
+from lastword.commands.local_session import SessionOptions, together
 from lastword.terminal import attend, is_interactive, terminal_approver
-from lastword.tools import ToolRegistry
 
 if TYPE_CHECKING:
     from lastword.consent import Kind, Outcome
+    from lastword.journal import Journal
     from lastword.runs import Run
+    from lastword.session import Session
 
 
 @click.command()
@@ -75,7 +75,7 @@ def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: Sess
     """
     approver = terminal_approver(plain=options.plain)
     registry, servers, arguments = options.one_tool(
-        tool, lambda manifest: read_arguments(manifest, pairs, _json_object(json_args)), asking=approver is not None
+        tool, lambda manifest: typed_arguments(manifest, pairs, json_args), asking=approver is not None
     )
 
     async def converse() -> Outcome:
@@ -89,20 +89,6 @@ def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: Sess
     else:
         _print_outcome(outcome, options.store)
     return EXIT_CODES[outcome.kind]
-
-
-def _json_object(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
-    try:
-        value = values.parse(text)
-    except values.NotJSON as problem:
-        place = f"{place}:{problem.place}" if problem.place else place
-        raise Misused(problem.fact, place=place, hint=problem.hint or hint) from None
-    if not isinstance(value, dict):
-        raise Misused(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
-    return value
 
 
 @click.command()
@@ -211,27 +197,24 @@ def resolve(
     given = _given(value, decision)
     if decision is None:
 
-        async def look(journal: Journal) -> list[str]:
+        async def look(journal: Journal) -> None:
             life = await journal.life(call_id)
             if not life.in_doubt:
                 raise Misused("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
             if journal.is_running(life):
                 raise Misused("this call is still running", place=call_id, hint="wait for it, or cancel it first")
-            return timeline(await journal.store.read(subject=call_id), of=call_id)
+            await tell_life(journal, call_id, call_id)
 
-        for line in with_own_journal(options.store, "lastword resolve", look):
-            click.echo(line)
+        with_own_journal(options.store, "lastword resolve", look)
         click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon;")
         click.echo("lastword undo takes back what it may have changed in files.")
         return UNKNOWN
-    registry = options.tools(asking=False) if decision == "again" else ToolRegistry()
-    policy = rules_here(options.project, options.store) if decision == "again" else None
+    deciding = options.deciding(call_id, again=decision == "again")
 
     async def decide(journal: Journal) -> Outcome | None:
         if decision == "again" and not await _is_again_meant(journal, call_id, digest):
             return None
-        session_id = await session_of(journal, call_id)
-        async with Session(registry, id=session_id, journal=journal, editor=options.editor(), policy=policy) as session:
+        async with await deciding(journal) as session:
             return await session.resolve(call_id, decision, by=BY, value=given)
 
     outcome = with_own_journal(options.store, "lastword resolve", decide)
@@ -250,8 +233,7 @@ async def _is_again_meant(journal: Journal, call_id: str, digest: str | None) ->
         check_seen(digest, (life.asked or {}).get("digest"), f"lastword show {call_id} --json")
         return True
     if is_interactive():
-        for line in timeline(await journal.store.read(subject=call_id), of=call_id):
-            click.echo(line, err=True)
+        await tell_life(journal, call_id, call_id, err=True)
     return is_again_meant(call_id, life.started["tool"])
 
 
@@ -261,7 +243,7 @@ def _given(text: str | None, decision: Decision | None) -> Any:
         return UNSET
     if decision != "done":
         raise Misused("only a call that was done gave a value", place="--value", hint="say --done as well")
-    return _json(text, "--value", "text needs quotes: --value '\"text\"'")
+    return typed_json(text, "--value", "text needs quotes: --value '\"text\"'")
 
 
 async def _ask_about_doubt(session: Session, run_id: str) -> None:
@@ -269,8 +251,7 @@ async def _ask_about_doubt(session: Session, run_id: str) -> None:
     for life in await session.in_doubt():
         if not life.call_id.startswith(f"{run_id}."):
             continue
-        for line in timeline(await session.journal.store.read(subject=life.call_id)):
-            click.echo(line, err=True)
+        await tell_life(session.journal, life.call_id, err=True)
         assert life.started is not None
         say(f"The program stopped while {life.started['tool']} ran, and nobody knows how it ended.", err=True)
         click.echo(_QUESTION, err=True)
@@ -307,14 +288,7 @@ def _variable(pair: str) -> tuple[str, Any]:
     name, equals, text = pair.partition("=")
     if not equals or not name.isidentifier():
         raise Misused(f"found {pair!r}, expected NAME=JSON", place="--var", hint="for instance --var city='\"Lima\"'")
-    return name, _json(text, f"--var {name}", "text needs quotes: --var name='\"text\"'")
-
-
-def _json(text: str, place: str, hint: str) -> Any:
-    try:
-        return values.parse(text)
-    except values.NotJSON as problem:
-        raise Misused(problem.fact, place=place, hint=hint) from None
+    return name, typed_json(text, f"--var {name}", "text needs quotes: --var name='\"text\"'")
 
 
 def _print_line(event: Event) -> None:

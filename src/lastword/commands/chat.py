@@ -9,42 +9,21 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import click
+from starlette.responses import Response
 
-from lastword.call import wait_for_answer
-from lastword.commands.invocation import DONE, Misused, complain, data_file, open_memory, people_of, refuse_below, say
-from lastword.commands.local_session import ChatOptions, Seat, Setup, conversation_options, find_here
-from lastword.errors import LastWordError
-from lastword.journal import attending
-from lastword.server import (
-    ChangingUpstream,
-    HttpUpstream,
-    Serving,
-    Stopping,
-    build_app,
-    is_loopback,
-)
-from lastword.talk import (
-    Api,
-    ApiError,
-    HttpWire,
-    InProcessWire,
-    KeptModel,
-    ModelChoice,
-    ResolvedPreset,
-)
-from lastword.terminal import (
-    Window,
-    is_interactive,
-)
+from lastword.commands.invocation import DONE, Misused, complain, data_file, people_of, refuse_below, say, store_address
+from lastword.commands.local_session import ChatOptions, Setup, conversation_options, tell_of_doubt
+from lastword.server import ChangingUpstream, HttpUpstream, Serving, Stopping, build_app, is_loopback
+from lastword.talk import Api, ApiError, HttpWire, InProcessWire, KeptModel, ModelChoice, Rehearsal, ResolvedPreset
+from lastword.terminal import LineComposer, PipeComposer, PlainComposer, TerminalChat, Window, is_dumb, is_interactive
 from lastword.web import (
-    AssistantSetup,
     JoinableServer,
     JoinFile,
     ModelForm,
@@ -55,7 +34,6 @@ from lastword.web import (
     left_unfinished,
     open_browser,
     open_last,
-    open_page,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +41,9 @@ if TYPE_CHECKING:
 
     from lastword.session import Session
     from lastword.store import Store
+    from lastword.talk import Wire
+    from lastword.terminal import Composer
+    from lastword.web import PageApp, PageGate
 
 # How often a key is looked for: it opens once, and another terminal may be quicker each time.
 ATTEMPTS = 5
@@ -100,10 +81,7 @@ def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
         refuse_below("--attach")  # whoever is in the person's conversation chooses its preset
         asyncio.run(join(attach, plain=options.plain))
         return DONE
-    _check_model_is_ours(server, options)
-    setup = Setup(options)
-    asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
-    return DONE
+    return _open(server, options)
 
 
 @click.command()
@@ -112,14 +90,11 @@ def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
 @conversation_options
 def edit(project: str, server: str | None, options: ChatOptions) -> int:
     """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
-    _check_model_is_ours(server, options)
-    setup = Setup(options, project=project)
-    asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
-    return DONE
+    return _open(server, options, project)
 
 
-def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
-    """Refuse to be told of a model that another server chooses."""
+def _open(server: str | None, options: ChatOptions, project: str | None = None) -> int:
+    """Chat until the person leaves. Refused when a model is named that another server chooses."""
     for name, given in (("--upstream", options.upstream), ("--model", options.model)):
         if server is not None and given is not None:
             raise Misused(
@@ -127,21 +102,96 @@ def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
                 place=name,
                 hint="leave out --server, or name the model in a preset",
             )
+    seat = Seat(plain=options.plain)
+    setup = Setup(options, is_attended=seat.is_attended, project=project)
+    asyncio.run(_chat_elsewhere(seat, setup, server) if server else _chat_here(seat, setup))
+    return DONE
 
 
-async def _chat_elsewhere(setup: Setup, url: str) -> None:
+async def _chat_elsewhere(seat: Seat, setup: Setup, url: str) -> None:
     wire = HttpWire(url, os.environ.get("LASTWORD_TOKEN"))
-    store = open_memory(setup.config)
+    store = store_address(setup.config).open()
     try:
-        await setup.talk(wire, store, None, f"Server: {wire.url}.")
+        await _talk(seat, setup, wire, store, None, f"Server: {wire.url}.")
     finally:
         await wire.close()
         await store.close()
 
 
-async def _chat_here(setup: Setup) -> None:
+async def _chat_here(seat: Seat, setup: Setup) -> None:
     async with assistant_api(setup, log=None) as (app, store, choice, *_), InProcessWire.alive(app):
-        await setup.talk(InProcessWire(app), store, choice, choice.words)
+        await _talk(seat, setup, InProcessWire(app), store, choice, choice.words)
+
+
+async def _talk(seat: Seat, setup: Setup, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
+    """Chat over this wire until the person leaves."""
+    api, id = Api(wire), setup.session_id
+    is_rehearsal = choice.is_rehearsal if choice else Rehearsal.NAME in await api.models()
+    if id is not None and await begins_session(store, id):
+        words = f"{words} There was no session {id}: it begins now."
+    # Without a person at the terminal there is no window that could answer.
+    nowhere, alone, is_answered = Response(status_code=404), PageSetup(watches_others=False), seat.is_attended
+    async with setup.conversation(
+        nowhere, api, store, words, alone, is_rehearsal=is_rehearsal, is_answered=is_answered
+    ) as (session, front, gate):
+        if seat.is_attended:
+            await tell_of_doubt(session.journal)
+        beside = find_here(find_joinable(data_file("open"))) if seat.is_attended else []
+        await seat.talk(
+            seat.window(front, gate),
+            words=[
+                f"{words}{setup.tour_hint}",
+                *(
+                    f"A `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its "
+                    "conversation."
+                    for found in beside
+                ),
+            ],
+            farewell=lambda id: f"Left. `{setup.command} --session {id}` comes back to it.",
+        )
+
+
+class Seat:
+    """The terminal, and whether a person is at it."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self.is_attended = is_interactive()
+        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+    @staticmethod
+    def window(front: PageApp, gate: PageGate) -> Window:
+        """One at this terminal, of a page in this process."""
+        return Window(InProcessWire(front), gate.admit("terminal"))
+
+    async def talk(
+        self,
+        window: Window,
+        *,
+        words: Iterable[str] = (),
+        farewell: Callable[[str], str],
+        until: asyncio.Future[None] | None = None,
+    ) -> None:
+        """Chat in this window until the person leaves, or `until` is done."""
+        chat = TerminalChat(
+            window,
+            words=words,
+            farewell=farewell,
+            can_answer=self.is_attended,
+            stdin=sys.stdin,
+            screen=sys.stdout,
+            cards=sys.stderr,
+            plain=self.plain,
+        )
+        if until is not None:
+            until.add_done_callback(lambda done: chat.leave())
+        await chat.talk(self._composer(chat))
+
+    def _composer(self, chat: TerminalChat) -> Composer:
+        if not sys.stdin.isatty():
+            return PipeComposer(sys.stdin)
+        if self.plain:
+            return PlainComposer(sys.stdin, sys.stdout)
+        return LineComposer(chat.words, data_file("chat_history"))
 
 
 @asynccontextmanager
@@ -152,7 +202,7 @@ async def assistant_api(
     config = setup.config
     async with AsyncExitStack() as after:
         choice = await ModelChoice.of(config, kept=KeptModel.read(data_file("model.json")))
-        store = open_memory(setup.config)
+        store = store_address(setup.config).open()
         after.push_async_callback(store.close)
         stopping, models = Stopping(), ChangingUpstream(choice.upstream)
         app = build_app(
@@ -207,7 +257,7 @@ async def _enter(named: str) -> tuple[HttpWire, Window]:
             raise Misused(f"{host} is another machine, and http would show it everything", place="--attach")
         try:
             return wire, await Window.enter(wire, found.key)
-        except LastWordError as problem:
+        except Exception as problem:
             await wire.close()
             # Another terminal took the key from under our hands; there is a new one by now.
             if key or attempt == ATTEMPTS - 1 or not isinstance(problem, ApiError) or problem.status != 403:
@@ -242,11 +292,13 @@ def _find(named: str) -> JoinableServer:
 def up(port: int | None, is_opened: bool, options: ChatOptions) -> int:
     """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
     refuse_below("lastword up")  # whoever reads its key answers its cards
-    asyncio.run(_up(Setup(options, port=port), is_opened=is_opened))
+    seat = Seat(plain=options.plain)
+    setup = Setup(options, is_attended=seat.is_attended, port=port)
+    asyncio.run(_up(seat, setup, is_opened=is_opened))
     return DONE
 
 
-async def _up(setup: Setup, *, is_opened: bool) -> None:
+async def _up(seat: Seat, setup: Setup, *, is_opened: bool) -> None:
     config = setup.config.server
     # At a person's terminal the access log would hide the conversation.
     log = None if is_interactive() else sys.stderr.write
@@ -254,11 +306,6 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
         sock = Serving.bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
         setup.session_id = await _session_to_open(setup, store)
-        presets = ResolvedPreset.all_of(setup.config.preset, is_rehearsal=choice.is_rehearsal)
-        chosen = ResolvedPreset.find(presets, setup.preset)
-        session = await after.enter_async_context(
-            setup.session(store, wait_for_answer, presets[chosen].preset, is_rehearsal=choice.is_rehearsal)
-        )
 
         def use(kept: KeptModel) -> None:
             upstream = HttpUpstream(kept.upstream, key=kept.key, limits=config.limits)
@@ -266,29 +313,29 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
 
         with_model = ResolvedPreset.all_of(setup.config.preset)
         form = ModelForm(data_file("model.json"), use, with_model, config.limits, is_rehearsal=choice.is_rehearsal)
-        front, gate = await after.enter_async_context(
-            open_page(
+        page = PageSetup(
+            limits=config.limits,
+            hosts=config.hosts,
+            origins=config.origins,
+            log=log,
+            folder=str(Path.cwd()),
+            servers=setup.servers,
+        )
+        session, front, gate = await after.enter_async_context(
+            setup.conversation(
                 app,
-                session,
                 Api(InProcessWire(app)),
-                # Of the model the bare fact: its form is right below.
-                AssistantSetup(
-                    presets, chosen, choice.fact, choice.is_rehearsal, form=None if config.upstream else form
-                ),
-                PageSetup(
-                    limits=config.limits,
-                    hosts=config.hosts,
-                    origins=config.origins,
-                    log=log,
-                    folder=str(Path.cwd()),
-                    servers=setup.servers,
-                ),
+                store,
+                choice.fact,  # Of the model the bare fact: its form is right below.
+                page,
+                None if config.upstream else form,
+                is_rehearsal=choice.is_rehearsal,
+                is_answered=True,
             )
         )
-        after.enter_context(attending(store))
         serving = Beside(front, stopping, config.limits, sock)
         serving.allow_descriptors()
-        is_chat = setup.seat.is_attended and sys.stdout.isatty()
+        is_chat = seat.is_attended and sys.stdout.isatty()
         stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
         _say_what_is_up(setup, address, session, choice)
         say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}", fits=True)
@@ -302,10 +349,11 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
                 complain(NO_BROWSER)
         try:
             if is_chat:
-                window = Window(InProcessWire(front), gate.admit("terminal"))
                 again = f"lastword up --session {session.id}"
-                await setup.seat.talk(
-                    window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running
+                await seat.talk(
+                    seat.window(front, gate),
+                    farewell=lambda id: f"Stopped. `{again}` comes back to it.",
+                    until=running,
                 )
             else:
                 await _until_told(running)
@@ -358,3 +406,8 @@ async def _until_told(running: asyncio.Future[None]) -> None:
         loop.add_signal_handler(number, told.set)
     running.add_done_callback(lambda done: told.set())
     await told.wait()
+
+
+def find_here(known: Iterable[JoinableServer]) -> list[JoinableServer]:
+    """Those that were started in this folder."""
+    return [found for found in known if found.folder == str(Path.cwd())]

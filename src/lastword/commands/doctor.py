@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import uvloop
@@ -14,32 +14,30 @@ import uvloop
 from lastword.commands.invocation import (
     DONE,
     FAILED,
+    WITHOUT_TOKENS,
+    ConfigError,
+    LastWordError,
     config_option,
     data_file,
     json_option,
     laid_aside_words,
+    load_config,
+    server_store_option,
     store_address,
 )
-from lastword.commands.serve import WITHOUT_TOKENS, store_option
-from lastword.config import Config, load
 from lastword.display import visible
-from lastword.errors import ConfigError, LastWordError
 from lastword.hook import AGENTS, SAYS, AgentKeys, Hooks, InstalledHook, is_denial, probe_for
 from lastword.mcp import Gateways, McpServers, counted
 from lastword.rules import Policy, PolicyPlaces
-from lastword.server import (
-    HttpUpstream,
-    ModelNames,
-    Refusal,
-    Tokens,
-    is_loopback,
-)
-from lastword.store import StoreAddress
+from lastword.server import HttpUpstream, ModelNames, Refusal, Tokens, is_loopback
 from lastword.talk import KeptModel, try_model
+
+if TYPE_CHECKING:
+    from lastword.config import Config
 
 
 @click.command()
-@store_option
+@server_store_option
 @config_option
 @json_option
 def doctor(as_json: bool, config: Path | None, store: str | None) -> int:
@@ -63,7 +61,7 @@ Finding = tuple[str, bool, str]
 
 async def _examine(path: Path | None, store: str | None) -> list[Finding]:
     try:
-        config = load(path, environ=os.environ, flags={"store": store})
+        config = load_config(path, {"store": store})
     except LastWordError as problem:
         return [("configuration", False, str(problem).replace("\n", "; "))]
     findings: list[Finding] = [("configuration", True, str(config.file or "no lastword.toml here; using the defaults"))]
@@ -211,7 +209,7 @@ def _try_gate(kept: InstalledHook, troubles: list[str]) -> Finding:
 async def _examine_store(config: Config) -> list[Finding]:
     address = store_address(config)
     try:
-        store = StoreAddress(address).open()
+        store = address.open()
     except LastWordError as problem:
         return [("store", False, str(problem).replace("\n", "; "))]
     try:
@@ -227,7 +225,7 @@ async def _examine_store(config: Config) -> list[Finding]:
     reachable = is_loopback(host) or live > 0
     where = "this machine only" if is_loopback(host) else "other machines too"
     return [
-        ("store", True, f"{StoreAddress(address)}, {head.seq} records"),
+        ("store", True, f"{address}, {head.seq} records"),
         ("tokens", live > 0 or not made, words),
         (
             "address",

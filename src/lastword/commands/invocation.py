@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 # The doors of these two are lazy: many commands ask nobody.
-from lastword import card, terminal
+from lastword import card, terminal, values
 
 # How a command ends, and complains, stands where the command line is read. Every command has it from here.
 from lastword.cli import DONE as DONE
@@ -30,11 +30,15 @@ from lastword.cli import UNKNOWN as UNKNOWN
 from lastword.cli import WRONG_USAGE as WRONG_USAGE
 from lastword.cli import Misused as Misused
 from lastword.cli import complain as complain
+from lastword.config import FILE as FILE
 from lastword.config import Config, load
 from lastword.consent import Answerer, People
 from lastword.display import visible
-from lastword.errors import ConfigError, StoreError
-from lastword.journal import Journal, open_default_journal
+from lastword.errors import ConfigError as ConfigError
+from lastword.errors import LastWordError as LastWordError
+from lastword.errors import StoreError as StoreError
+from lastword.errors import did_you_mean as did_you_mean
+from lastword.journal import Journal, open_default_journal, timeline
 from lastword.store import StoreAddress, data_folder
 
 # What a person alone may start is refused below a tool or an agent: each command says so before it opens anything.
@@ -45,8 +49,7 @@ from lastword.tools.guard import refuse_below as refuse_below
 if TYPE_CHECKING:
     from lastword.consent import ApprovalRequest
     from lastword.script import PlacedError
-    from lastword.store import Store
-    from lastword.tools import Unagreed
+    from lastword.tools import Manifest, Unagreed
 
 log = logging.getLogger("lastword")
 
@@ -63,12 +66,17 @@ tools_option = click.option(
     help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
 )
 plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
-store_option = click.option(
-    "--store",
-    metavar="URL",
-    callback=lambda context, parameter, address: check_flag(address),
-    help="The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own.",
+
+
+def _store_option(words: str) -> Callable[[Any], Any]:
+    return click.option("--store", metavar="URL", callback=lambda context, parameter, url: check_flag(url), help=words)
+
+
+store_option = _store_option(
+    "The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own."
 )
+server_store_option = _store_option("Where everything is remembered: sqlite:///FILE, postgresql://… or memory:")
+WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` to itself alone"
 AUTO_APPROVE = "--auto-approve"
 NOT_BY_ITSELF = "leave it out; with --wait a person answers its card elsewhere, and a rule of theirs may allow it"
 
@@ -106,15 +114,20 @@ T = TypeVar("T")
 
 def read_config(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
     """The configuration of a command. What does not count in it is said."""
-    config = load(path, environ=os.environ, flags=flags)
+    config = load_config(path, flags)
     if config.laid_aside:
         complain(laid_aside_words(config))
     return config
 
 
+def load_config(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
+    """The same for whoever says in another way what does not count, or needs nothing that could be left out."""
+    return load(path, environ=os.environ, flags=flags)
+
+
 def configured_memory() -> tuple[str | None, People]:
     """The store that LASTWORD_STORE or lastword.toml names, and whose it is: for commands that want nothing else."""
-    config = load(None, environ=os.environ)
+    config = load_config()
     return config.server.store, people_of(config)
 
 
@@ -155,13 +168,9 @@ def data_file(name: str = StoreAddress.DEFAULT_FILE) -> Path:
     return data_folder() / name
 
 
-def store_address(config: Config) -> str:
+def store_address(config: Config) -> StoreAddress:
     """The configured store, or the one in the user's data folder."""
-    return config.server.store or f"sqlite:///{data_file()}"
-
-
-def open_memory(config: Config) -> Store:
-    return StoreAddress(store_address(config)).open()
+    return StoreAddress(config.server.store or f"sqlite:///{data_file()}")
 
 
 @asynccontextmanager
@@ -307,6 +316,42 @@ def is_again_meant(call_id: str, tool: str) -> bool:
     name = visible(tool)
     say("It may be the second time that this happens.", err=True, fits=True)
     return typed_out(f"Type the name of the tool, {name}, to run it once more, or no, and press Enter", name)
+
+
+async def tell_life(journal: Journal, call_id: str, of: str = "", *, err: bool = False) -> None:
+    """Print what is remembered of a call. `of`: what need not be said of each line, as in `timeline`."""
+    for line in timeline(await journal.store.read(subject=call_id), of=of):
+        click.echo(line, err=err)
+
+
+def typed_arguments(manifest: Manifest, pairs: Sequence[str], json_args: str | None = None) -> dict[str, Any]:
+    """The arguments of a call: NAME=VALUE as somebody typed them, and --json-args."""
+    return card.read_arguments(manifest, pairs, {} if json_args is None else _object(json_args))
+
+
+def _object(text: str) -> dict[str, Any]:
+    place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
+    try:
+        value = values.parse(text)
+    except values.NotJSON as problem:
+        place = f"{place}:{problem.place}" if problem.place else place
+        raise Misused(problem.fact, place=place, hint=problem.hint or hint) from None
+    if not isinstance(value, dict):
+        raise Misused(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
+    return value
+
+
+def digest_of(facts: Any) -> str:
+    """What names exactly these facts to `agreed`."""
+    return values.digest(values.canonical(facts))
+
+
+def typed_json(text: str, place: str, hint: str) -> Any:
+    """The value that somebody typed as JSON."""
+    try:
+        return values.parse(text)
+    except values.NotJSON as problem:
+        raise Misused(problem.fact, place=place, hint=hint) from None
 
 
 def one_of(place: str, **flags: bool) -> Any:

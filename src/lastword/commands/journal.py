@@ -14,8 +14,10 @@ from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
     Misused,
+    StoreError,
     agreed,
     check_flag,
+    did_you_mean,
     json_option,
     print_json,
     print_list,
@@ -26,20 +28,8 @@ from lastword.commands.invocation import (
     with_own_journal,
 )
 from lastword.consent import Kept
-from lastword.errors import StoreError, did_you_mean
 from lastword.server import Conversations, EndedUnused
-from lastword.store import (
-    Behind,
-    Entry,
-    Head,
-    MemoryStore,
-    Pruned,
-    Store,
-    StoreAddress,
-    copy_store,
-    export,
-    verify_export,
-)
+from lastword.store import Behind, Entry, Head, Pruned, Store, StoreAddress, copy_store, export, verify_export
 
 if TYPE_CHECKING:
     from lastword.journal import Journal
@@ -319,8 +309,9 @@ def copy(source: str, target: str) -> int:
 
 
 def _movable(address: str) -> Store:
-    store = StoreAddress(address).open()
-    if isinstance(store, MemoryStore):
+    named = StoreAddress(address)
+    store = named.open()
+    if named.is_memory:
         raise Misused(
             "a journal in memory is gone when this command ends",
             place="lastword journal copy",

@@ -1,18 +1,15 @@
 """A session for as long as one command needs it: its project, its rules, and who answers its cards.
 
-A conversation (`lastword chat`, `edit` and `up`) has a model and a terminal too. It is kept by the page (web/), and the
-terminal is a window on it that uses the page's API: in the same process, or in that of a `lastword up` that runs
-already.
+A conversation (`lastword chat`, `edit` and `up`) has a model too. It is kept by the page (web/), and a terminal is a
+window on it that uses the page's API: in the same process, or in that of a `lastword up` that runs already.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import re
 import shlex
-import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
-from lastword import terminal
-from lastword.call import Asked, Event, QuestionAsked, wait_for_answer
+from lastword.call import Asked, Event, Limits, QuestionAsked, wait_for_answer
 from lastword.commands.invocation import (
     AUTO_APPROVE,
     NOT_BY_ITSELF,
@@ -30,21 +27,21 @@ from lastword.commands.invocation import (
     ask_trust,
     complain,
     config_option,
-    data_file,
+    load_config,
     people_of,
     plain_option,
     read_config,
     refuse_below,
     remembering,
+    say,
     store_option,
     tools_option,
     trust_asker,
 )
-from lastword.config import is_own_memory, load
-from lastword.consent import Approver, Preset
+from lastword.config import is_own_memory
 from lastword.editor import EDITOR_TOOLS, Privacy, ProjectEditor, editor_tools
 from lastword.errors import EditError, did_you_mean
-from lastword.journal import Journal, cut
+from lastword.journal import Journal, attending, cut
 from lastword.lazily import load_later
 from lastword.mcp import McpServers
 from lastword.rules import Policy, PolicyPlaces
@@ -52,18 +49,16 @@ from lastword.session import Session
 from lastword.tools import Tool, Toolbox, ToolRegistry
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from starlette import responses
+    from starlette.types import ASGIApp
 
     from lastword import talk, web
     from lastword.config import Config
+    from lastword.consent import Approver
     from lastword.store import Store
-    from lastword.talk import ModelChoice, Wire
     from lastword.tools import Manifest
 else:
     # For conversations alone.
-    responses, talk, web = map(load_later, ("starlette.responses", "lastword.talk", "lastword.web"))
+    talk, web = map(load_later, ("lastword.talk", "lastword.web"))
 
 ELSEWHERE = "a tool or an agent started this on another memory than yours, where what was used of it is not counted"
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
@@ -164,14 +159,26 @@ class SessionOptions(msgspec.Struct, frozen=True):
                 id=None if of is None else await session_of(journal, of),
                 approver=wait_for_answer if self.wait else approver,
                 journal=journal,
-                preset=Preset(self.auto_approve, AUTO_APPROVE if self.auto_approve else "default"),
                 editor=self.editor(),
                 policy=policy,
             )
+            if self.auto_approve:
+                session.preset = replace(session.preset, auto_approve=True, name=AUTO_APPROVE)
             async with session:
                 if self.wait:
                     say_what_waits(session, self.store)
                 yield session
+
+    def deciding(self, call_id: str, *, again: bool) -> Callable[[Journal], Awaitable[Session]]:
+        """What makes the session of a call in doubt. Only to run it again takes tools, and the rules for them."""
+        registry = self.tools(asking=False) if again else ToolRegistry()
+        policy = rules_here(self.project, self.store) if again else None
+
+        async def make(journal: Journal) -> Session:
+            id = await session_of(journal, call_id)
+            return Session(registry, id=id, journal=journal, editor=self.editor(), policy=policy)
+
+        return make
 
 
 def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
@@ -179,7 +186,7 @@ def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> 
     own = Toolbox.find_any(folders).tools
     if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
         return McpServers({}, Toolbox.HERE)
-    servers, offered = McpServers.of(load(environ=os.environ)), ToolRegistry()
+    servers, offered = McpServers.of(load_config()), ToolRegistry()
     told = servers.offer(offered)
     if not offered.is_registered(tool):
         for words in told:
@@ -195,6 +202,15 @@ async def session_of(journal: Journal, subject: str) -> str:
     if not found:
         raise Misused("nothing is remembered of it", place=subject, hint="lastword runs and approvals list ids")
     return found[0].stream
+
+
+def answered_elsewhere(registry: ToolRegistry, id: str, journal: Journal, store: str | None, **facts: Any) -> Session:
+    """A session whose questions are left to others, and named here."""
+    # Nobody answers in this process, so the others are listened for from the first moment on.
+    limits = Limits(watch_after_seconds=0)
+    session = Session(registry, id=id, approver=wait_for_answer, journal=journal, limits=limits, **facts)
+    say_what_waits(session, store)
+    return session
 
 
 def say_what_waits(session: Session, store: str | None) -> None:
@@ -260,8 +276,19 @@ def every_tool(folders: Sequence[str]) -> ToolRegistry:
     registry = ToolRegistry()
     Toolbox.find_any(folders).load(registry, ask=trust_asker())
     editor_tools(registry)
-    McpServers.of(load(environ=os.environ)).offer(registry)
+    McpServers.of(load_config()).offer(registry)
     return registry
+
+
+async def explain(
+    tool: Tool, arguments: Mapping[str, Any], journal: Journal, policy: Policy | None, project: str | None
+) -> str:
+    """What would be decided about a call of this tool, and why."""
+    registry = ToolRegistry()
+    registry.add(tool)
+    editor = None if project is None else open_project(project)
+    # Not opened: that would be written down, as of a program that loads these rules to go by them.
+    return str(await Session(registry, journal=journal, editor=editor, policy=policy).explain(tool.name, arguments))
 
 
 async def tell_of_doubt(journal: Journal) -> None:
@@ -276,7 +303,7 @@ async def tell_of_doubt(journal: Journal) -> None:
         f"{count} in doubt: {', '.join(named)}{more}. A program stopped in the middle, and nobody knows the end.\n"
         f"hint: look at what it changes, then decide: lastword resolve {lives[0].call_id}"
     )
-    complain(terminal.fitted(words, sys.stderr))
+    say(words, err=True, fits=True)
 
 
 # A session's id is also a conversation's, and a part of a path.
@@ -313,48 +340,12 @@ conversation_options = together(
 )
 
 
-class Seat:
-    """The terminal, and whether a person is at it."""
-
-    def __init__(self, *, plain: bool) -> None:
-        self.is_attended = terminal.is_interactive()
-        self.plain = plain or terminal.is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
-
-    async def talk(
-        self,
-        window: terminal.Window,
-        *,
-        words: Iterable[str] = (),
-        farewell: Callable[[str], str],
-        until: asyncio.Future[None] | None = None,
-    ) -> None:
-        """Chat in this window until the person leaves, or `until` is done."""
-        chat = terminal.TerminalChat(
-            window,
-            words=words,
-            farewell=farewell,
-            can_answer=self.is_attended,
-            stdin=sys.stdin,
-            screen=sys.stdout,
-            cards=sys.stderr,
-            plain=self.plain,
-        )
-        if until is not None:
-            until.add_done_callback(lambda done: chat.leave())
-        await chat.talk(self._composer(chat))
-
-    def _composer(self, chat: terminal.TerminalChat) -> terminal.Composer:
-        if not sys.stdin.isatty():
-            return terminal.PipeComposer(sys.stdin)
-        if self.plain:
-            return terminal.PlainComposer(sys.stdin, sys.stdout)
-        return terminal.LineComposer(chat.words, data_file("chat_history"))
-
-
 class Setup:
-    """What the person brings: configuration, tools, a preset, a terminal."""
+    """What the person brings: configuration, tools, a preset."""
 
-    def __init__(self, options: ChatOptions, *, port: int | None = None, project: str | None = None) -> None:
+    def __init__(
+        self, options: ChatOptions, *, is_attended: bool, port: int | None = None, project: str | None = None
+    ) -> None:
         flags = {"store": options.store, "port": port, "upstream": options.upstream, "model": options.model}
         self.config = read_config(options.config, flags)
         if options.session_id is not None and not SESSION_ID.fullmatch(options.session_id):
@@ -365,9 +356,9 @@ class Setup:
         self.preset = options.preset
         self.session_id = options.session_id
         self._project = None if project is None else open_project(project, self.config)
-        self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
-        self.seat = Seat(plain=options.plain)
-        self.registry = load_tools(options.folders, project, asking=self.seat.is_attended)
+        self.command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
+        self.is_attended = is_attended
+        self.registry = load_tools(options.folders, project, asking=is_attended)
         self.policy = rules_here(project, self.config.server.store, self.config.file)
         # After all others: a tool of a server cannot take the name of one that is there.
         self.servers = McpServers.of(self.config)
@@ -377,14 +368,25 @@ class Setup:
     @property
     def tour_hint(self) -> str:
         """What to type first, where the tour's tools are at hand and a person can type."""
-        can_try = self.seat.is_attended and self.registry.is_registered(talk.Tour.NOTE)
+        can_try = self.is_attended and self.registry.is_registered(talk.Tour.NOTE)
         return " Type tour for a walk of a minute." if can_try else ""
 
     @asynccontextmanager
-    async def session(
-        self, store: Store, approver: Approver | None, preset: Preset, *, is_rehearsal: bool
-    ) -> AsyncIterator[Session]:
-        """The session of the conversation, with its project and its MCP servers."""
+    async def conversation(
+        self,
+        app: ASGIApp,
+        api: talk.Api,
+        store: Store,
+        words: str,
+        page: web.PageSetup,
+        form: web.ModelForm | None = None,
+        *,
+        is_rehearsal: bool,
+        is_answered: bool,
+    ) -> AsyncIterator[tuple[Session, web.PageApp, web.PageGate]]:
+        """The session, with its project and its MCP servers, and the page over it. `is_answered`: in some window."""
+        presets = talk.ResolvedPreset.all_of(self.config.preset, is_rehearsal=is_rehearsal)
+        chosen = talk.ResolvedPreset.find(presets, self.preset)
         editor = self._project
         async with self.servers, AsyncExitStack() as after:
             if editor is None and is_rehearsal:
@@ -394,55 +396,14 @@ class Setup:
             session = Session(
                 self.registry,
                 id=self.session_id,
-                approver=approver,
+                approver=wait_for_answer if is_answered else None,
                 journal=Journal(store, people=people_of(self.config)),
-                preset=preset,
+                preset=presets[chosen].preset,
                 editor=editor,
                 policy=self.policy,
             )
-            async with session:
-                yield session
-
-    async def talk(self, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
-        """Chat over this wire until the person leaves."""
-        api = talk.Api(wire)
-        is_rehearsal = choice.is_rehearsal if choice else talk.Rehearsal.NAME in await api.models()
-        presets = talk.ResolvedPreset.all_of(self.config.preset, is_rehearsal=is_rehearsal)
-        chosen = talk.ResolvedPreset.find(presets, self.preset)
-        if self.session_id is not None and await web.begins_session(store, self.session_id):
-            words = f"{words} There was no session {self.session_id}: it begins now."
-        async with AsyncExitStack() as after:
-            # Without a person at the terminal there is no window that could answer.
-            approver = wait_for_answer if self.seat.is_attended else None
-            session = await after.enter_async_context(
-                self.session(store, approver, presets[chosen].preset, is_rehearsal=is_rehearsal)
-            )
-            if self.seat.is_attended:
-                await tell_of_doubt(session.journal)
-            front, gate = await after.enter_async_context(
-                web.open_page(
-                    responses.Response(status_code=404),
-                    session,
-                    api,
-                    web.AssistantSetup(presets, chosen, words, is_rehearsal),
-                    web.PageSetup(watches_others=False),
-                )
-            )
-            beside = find_here(web.find_joinable(data_file("open"))) if self.seat.is_attended else []
-            await self.seat.talk(
-                terminal.Window(talk.InProcessWire(front), gate.admit("terminal")),
-                words=[
-                    f"{words}{self.tour_hint}",
-                    *(
-                        f"A `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its "
-                        "conversation."
-                        for found in beside
-                    ),
-                ],
-                farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
-            )
-
-
-def find_here(known: Iterable[web.JoinableServer]) -> list[web.JoinableServer]:
-    """Those that were started in this folder."""
-    return [found for found in known if found.folder == str(Path.cwd())]
+            assistant = web.AssistantSetup(presets, chosen, words, is_rehearsal, form)
+            async with session, web.open_page(app, session, api, assistant, page) as (front, gate):
+                if page.watches_others:
+                    after.enter_context(attending(store))
+                yield session, front, gate

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastword.commands.agents import approver, serve
 from lastword.commands.invocation import (
     DONE,
+    FILE,
     NOT_ALLOWED,
     Misused,
     agreed,
@@ -21,11 +21,11 @@ from lastword.commands.invocation import (
     by_a_person,
     complain,
     json_option,
+    load_config,
     print_json,
     say,
     typed_secret,
 )
-from lastword.config import FILE, Config, McpConfig, load
 from lastword.hook import WORDS
 from lastword.mcp import (
     Gateways,
@@ -41,7 +41,9 @@ from lastword.mcp import (
     marked,
     servers_in,
 )
-from lastword.tools import ToolKey, tool_id
+
+if TYPE_CHECKING:
+    from lastword.tools import ToolKey
 
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Without it: {FILE} in the current folder."
@@ -89,11 +91,9 @@ def add(
             place="lastword mcp add",
             hint="lastword mcp add NAME -- COMMAND, or NAME URL",
         )
-    if len(way) == 1 and way[0].startswith(("http://", "https://")):
-        entry = McpConfig(url=way[0], headers=_pairs(headers, "--header"))
-    else:
-        entry = McpConfig(command=way[0], args=list(way[1:]), env=_pairs(variables, "--env"), folder=folder)
-    ServerEntries(file).add(name, entry)
+    is_address = len(way) == 1 and way[0].startswith(("http://", "https://"))
+    given = _pairs(headers, "--header") if is_address else _pairs(variables, "--env")
+    ServerEntries(file).add(name, ServerEntries.entry(way, given, folder, is_address=is_address))
     say(f"Named {name} in {file}.")
     return _offer_trust(file, [name])
 
@@ -102,7 +102,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
     found = [server for server in servers_in(source) if only in (None, server.name, server.ours)]
     if not found:
         raise Misused(f"it names no MCP server {only or ''}".rstrip(), place=str(source))
-    known = load(file if file.exists() else None, environ=os.environ).mcp if file.exists() else {}
+    known = load_config(file).mcp if file.exists() else {}
     secrets, added = SecretFile(), []
     for server in found:
         if server.ours in known:
@@ -125,7 +125,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
 @json_option
 def list_servers(config: Path | None, as_json: bool) -> int:
     """List the servers of lastword.toml: whether each is trusted as it is, and its tools. Starts nothing."""
-    servers = McpServers.of(_config(config)).all
+    servers = McpServers.of(load_config(config)).all
     if as_json:
         print_json([_as_json(server) for server in servers])
         return DONE
@@ -140,9 +140,7 @@ def list_servers(config: Path | None, as_json: bool) -> int:
         if server.pinned is not None and server.pinned.standing:
             click.echo(f"    {_STANDING[server.pinned.standing]}")
         for name in server.pinned.tools if server.pinned is not None else ():
-            click.echo(
-                f"    {tool_id(server.name, name)}" + ("" if _is_plain(server.name, name) else f"  {marked(name)}")
-            )
+            click.echo(f"    {server.id_of(name)}" + ("" if _is_plain(server, name) else f"  {marked(name)}"))
         if server.why_not():
             click.echo(f"    hint: lastword mcp trust {server.name}")
     return DONE
@@ -166,7 +164,7 @@ def remove(name: str, config: Path | None) -> int:
 @config_option
 def refresh(names: tuple[str, ...], config: Path | None) -> int:
     """Start the trusted servers and say what has changed since. Trusts nothing."""
-    servers = [_find(config, name)[0] for name in names] or McpServers.of(_config(config)).all
+    servers = [_find(config, name)[0] for name in names] or McpServers.of(load_config(config)).all
     is_same = True
     for server in servers:
         if why := server.why_not():
@@ -300,12 +298,8 @@ def _offer_trust(file: Path, names: list[str]) -> int:
 
 def _find(config: Path | None, name: str) -> tuple[McpServer, Path]:
     check_server_name(name, "lastword mcp")
-    servers = McpServers.of(_config(config))
+    servers = McpServers.of(load_config(config))
     return servers.find(name), servers.place
-
-
-def _config(file: Path | None) -> Config:
-    return load(file, environ=os.environ)
 
 
 def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
@@ -318,8 +312,8 @@ def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
     return pairs
 
 
-def _is_plain(server: str, tool: str) -> bool:
-    return tool_id(server, tool) == f"{server}__{tool}"
+def _is_plain(server: McpServer, tool: str) -> bool:
+    return server.id_of(tool) == f"{server.name}__{tool}"
 
 
 def _as_json(server: McpServer) -> dict[str, Any]:
@@ -329,7 +323,7 @@ def _as_json(server: McpServer) -> dict[str, Any]:
         "state": server.state,
         "way": server.launch.facts(),
         "changed": server.why_not() if server.pinned is not None else [],
-        "tools": [{"id": tool_id(server.name, name), "name": name} for name in tools],
+        "tools": [{"id": server.id_of(name), "name": name} for name in tools],
     }
 
 

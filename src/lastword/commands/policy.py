@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastword import values
-from lastword.card import read_arguments
 from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
@@ -18,23 +16,23 @@ from lastword.commands.invocation import (
     agreed,
     by_a_person,
     complain,
+    digest_of,
     json_option,
+    load_config,
     print_json,
     say,
     store_option,
     tools_option,
+    typed_arguments,
     with_journal,
 )
-from lastword.commands.local_session import counted, every_tool, open_project
-from lastword.config import FILE, load, read_text, trusted
+from lastword.commands.local_session import counted, every_tool, explain
+from lastword.config import FILE, read_text, trusted
 from lastword.hook import FOLDER, agents_tool, agents_tools
 from lastword.rules import Policy, PolicyPlaces, PolicyReview
-from lastword.session import Session
-from lastword.tools import ToolRegistry, Trust
 
 if TYPE_CHECKING:
-    from lastword.journal import Journal
-    from lastword.tools import Tool
+    from lastword.tools import Tool, ToolRegistry
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
@@ -102,16 +100,9 @@ def explain_command(
     if found is not None and agents is None:
         found = counted(found, store)  # An agent's calls are decided about by its hook, which names its memory.
     known = agents or _tool_in(_registry(folders, found), tool)
-    arguments = read_arguments(known.manifest, pairs, {})
-    alone = ToolRegistry()
-    alone.add(known)
-
-    async def said(journal: Journal) -> str:
-        editor = open_project(project) if known.manifest.script_editor_only or project != "." else None
-        # Not opened: that would be written down, as of a program that loads these rules to go by them.
-        return str(await Session(alone, journal=journal, editor=editor, policy=found).explain(known.name, arguments))
-
-    click.echo(with_journal(store, said))
+    arguments = typed_arguments(known.manifest, pairs)
+    at = project if known.manifest.script_editor_only or project != "." else None
+    click.echo(with_journal(store, lambda journal: explain(known, arguments, journal, found, at)))
     return DONE
 
 
@@ -131,7 +122,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         return WRONG_USAGE
     review, trust = PolicyReview(found, _registry(folders, found)), trusted(os.environ)
     known = trust.rules()
-    allowed = {Trust.rule_name(rule.key, tool.name): (rule, tool) for rule, tool in review.allowed()}
+    allowed = {trust.rule_name(rule.key, tool.name): (rule, tool) for rule, tool in review.allowed()}
     new = {name: pair for name, pair in allowed.items() if known.get(name) != pair[1].digest}
     # A project's file allows nothing, whoever accepts it.
     files = [file for file in found.files if not file.is_accepted and file.layer != "project"]
@@ -143,7 +134,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         for line in file.text.splitlines():
             say(f"  {line}", err=True)
     for rule, tool in new.values():
-        state = "which has changed since" if Trust.rule_name(rule.key, tool.name) in known else "as it is now"
+        state = "which has changed since" if trust.rule_name(rule.key, tool.name) in known else "as it is now"
         click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {rule.words}", err=True)
     for note in review.notes():  # Before the yes: it is not to a rule that allows nothing.
         complain(note)
@@ -154,7 +145,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         if allows
         else "These rules allow nothing: they ask and deny, and hold already. Accept them as they are?"
     )
-    if not agreed(question, digest, values.digest(values.canonical(facts)), "--digest"):
+    if not agreed(question, digest, digest_of(facts), "--digest"):
         return NOT_ALLOWED
     for file in files:
         trust.remember_file(file.path, file.text)
@@ -202,10 +193,10 @@ def trust(file: Path, digest: str | None) -> int:
     So it counts only after you have seen it, and only as you saw it.
     """
     by_a_person("lastword trust")
-    load(file, environ=os.environ)  # whatever is wrong with it is said now
+    load_config(file)  # whatever is wrong with it is said now
     text = read_text(file, "configuration")
-    found = Trust.digest_of(text)
     known = trusted(os.environ)
+    found = known.digest_of(text)
     if known.covers_file(file, text):
         say(f"{file} is accepted as it is.")
         return DONE

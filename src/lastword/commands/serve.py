@@ -28,21 +28,21 @@ from lastword import talk
 from lastword.commands.invocation import (
     DONE,
     FAILED,
+    WITHOUT_TOKENS,
     WRONG_USAGE,
+    ConfigError,
+    LastWordError,
     Misused,
-    check_flag,
     complain,
     config_option,
     json_option,
-    open_memory,
     read_config,
     refuse_below,
+    server_store_option,
     store_address,
 )
 from lastword.config import check_person
-from lastword.errors import ConfigError, LastWordError
 from lastword.server import Tokens
-from lastword.store import MemoryStore
 
 if TYPE_CHECKING:
     from lastword.config import Config
@@ -55,14 +55,6 @@ PAUSE_SECONDS = 0.5
 MAX_WORKERS = 64
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-store_option = click.option(
-    "--store",
-    metavar="URL",
-    callback=lambda context, parameter, address: check_flag(address),
-    help="Where everything is remembered: sqlite:///FILE, postgresql://… or memory:",
-)
-WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` to itself alone"
 
 
 @click.command()
@@ -78,14 +70,14 @@ WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` t
     metavar="N",
     help="So many processes behind one port and one store. Without it: 1.",
 )
-@store_option
+@server_store_option
 @config_option
 def serve(config: Path | None, workers: int, **flags: Any) -> int:
     """Serve the assistant API: OpenAI-compatible, with history and strict tool requests. It never runs a tool."""
     loaded = read_config(config, flags)
     if workers == 1:
         return uvloop.run(_serve(loaded))
-    if store_address(loaded).partition(":")[0] == "memory":
+    if store_address(loaded).is_memory:
         raise ConfigError(
             "a store in memory is not shared by several processes",
             place="--workers",
@@ -106,7 +98,7 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
     server = config.server
     persona = config.persona_text()
     choice = await talk.ModelChoice.of(config)
-    store = open_memory(config)
+    store = store_address(config).open()
     try:
         await Tokens(store).check_address(server.host)
         stopping = api.Stopping()
@@ -155,7 +147,7 @@ def token() -> None:
     help=f"May be repeated: {', '.join(Tokens.SCOPES)}.",
 )
 @click.option("--person", metavar="NAME", help="Whose it is: cards of what it calls are this person's to answer.")
-@store_option
+@server_store_option
 @config_option
 @json_option
 def create(name: str, scopes: tuple[str, ...], person: str | None, as_json: bool, **where: Any) -> int:
@@ -174,7 +166,7 @@ def create(name: str, scopes: tuple[str, ...], person: str | None, as_json: bool
 
 
 @token.command("list")
-@store_option
+@server_store_option
 @config_option
 @json_option
 def list_(as_json: bool, **where: Any) -> int:
@@ -207,7 +199,7 @@ def list_(as_json: bool, **where: Any) -> int:
 
 @token.command("revoke")
 @click.argument("id")
-@store_option
+@server_store_option
 @config_option
 def revoke(id: str, **where: Any) -> int:
     """End a token. A running server refuses it from the next request on."""
@@ -224,8 +216,9 @@ def revoke(id: str, **where: Any) -> int:
 
 def _with_tokens(work: Callable[[Tokens], Awaitable[T]], *, store: str | None, config: Path | None) -> T:
     refuse_below("lastword token")
-    opened = open_memory(read_config(config, {"store": store}))
-    if isinstance(opened, MemoryStore):
+    address = store_address(read_config(config, {"store": store}))
+    opened = address.open()
+    if address.is_memory:
         raise Misused(
             "tokens in memory are gone when this command ends",
             place="lastword token",

@@ -21,7 +21,7 @@ from lastword.lazily import load_later
 from lastword.mcp.secrets import SecretFile
 from lastword.mcp.server_files import ServerEntries
 from lastword.mcp.server_trust import Definition, Launch, Pins, digest_of, launch_of, manifest_for, marked
-from lastword.tools import Tool
+from lastword.tools import Tool, tool_id
 
 if TYPE_CHECKING:
     from lastword.config import Config, McpConfig
@@ -63,6 +63,10 @@ class McpServer:
     @property
     def name(self) -> str:
         return self.launch.name
+
+    def id_of(self, tool: str) -> str:
+        """What a tool of this server is called here."""
+        return tool_id(self.name, tool)
 
     def why_not(self) -> list[str]:
         """Why nothing of it is offered, in words; nothing when it is trusted as it is."""

@@ -15,7 +15,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,13 @@ class ServerEntries:
             gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
             expected = {**before, "mcp": {**before.get("mcp", {}), name: _facts(config)}}
             _replace(file, f"{text}{gap}{written(name, config)}", expected)
+
+    @staticmethod
+    def entry(way: Sequence[str], given: dict[str, str], folder: Path | None = None, *, is_address: bool) -> McpConfig:
+        """How a server is reached: at an address, given headers; or by a command, given variables."""
+        if is_address:
+            return McpConfig(url=way[0], headers=given)
+        return McpConfig(command=way[0], args=list(way[1:]), env=given, folder=folder)
 
     def remove(self, name: str) -> None:
         """Take a server out of the file."""

@@ -89,6 +89,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         return values.digest(values.canonical(self.facts()))
 
+    def digest_with(self, *facts: Any) -> str:
+        """Of the way and of what it leads to."""
+        return values.digest(values.canonical([self.facts(), *facts]))
+
     def check(self) -> None:
         """Refuse what cannot be started, before anything is tried."""
         place = f"mcp.{self.name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -156,9 +156,10 @@ def shown_name(name: str) -> str:
     return name if _NAME.fullmatch(name) else quoted(brief(name))
 
 
-def call_words(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A call in a sentence of ours, with the beginning of what is long."""
-    return ", ".join([visible(tool), *(f"{shown_name(name)} {shown(value)}" for name, value in arguments.items())])
+def call_words(tool: str, arguments: bytes) -> str:
+    """A call with canonical arguments in a sentence of ours, with the beginning of what is long."""
+    given = values.decode(arguments).items()
+    return ", ".join([visible(tool), *(f"{shown_name(name)} {shown(value)}" for name, value in given)])
 
 
 def brief(text: str) -> str:

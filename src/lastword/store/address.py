@@ -44,6 +44,11 @@ class StoreAddress:
         return is_postgres(self._text) and PostgresAddress(self._text).has_password
 
     @property
+    def is_memory(self) -> bool:
+        """Whether what is kept there is gone when the program ends."""
+        return self._scheme.lower() == "memory"
+
+    @property
     def is_whole(self) -> bool:
         """Whether it means the same in every folder."""
         return self.meant_in(Path("/one")) == self.meant_in(Path("/another"))

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from lastword.card import answer_of, one_line, question_view, visible
-from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, LastWordError
 from lastword.rules import GrantChoice, SeenStep, folder_beside
 from lastword.terminal.card_dialogue import CardDialogue, PlainCardDialogue, card_dialogue
@@ -21,12 +20,13 @@ from lastword.terminal.tty import is_dumb
 
 if TYPE_CHECKING:
     from lastword.card import responses
+    from lastword.consent import ApprovalRequest, UserAction
     from lastword.session import Session
     from lastword.tools import QuestionAnswer, ToolQuestion
 
 T = TypeVar("T")
 _Done = TypeVar("_Done", covariant=True)
-Look = Callable[[ApprovalRequest, GrantChoice], Awaitable[SeenStep]]
+Look = Callable[["ApprovalRequest", "GrantChoice"], "Awaitable[SeenStep]"]
 """Says what a choice would grant from a card."""
 ENDS_HERE = "This session ends with this program."
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from lastword.card import Draft, Face, SecondAct, one_line
-from lastword.errors import Problem
 from lastword.terminal.card_layout import PLAIN_GRANT, Sheet, accent, plain_card, plain_diff, plain_ways
 from lastword.terminal.grant_dialogue import GrantDialogue, PlainGrantDialogue, Steps
 from lastword.terminal.keyboard import CLOSE, ENTER, Crowded, Keyboard, Keys, Listener, WordReader
@@ -240,13 +239,8 @@ class CardDialogue(_Conversation):
                 if given is None or (given == begin and not draft.is_secret(name)):
                     continue
                 text = given
-            try:
-                draft.change(name, text)
-            except Problem as problem:
-                self._sheet.say(str(problem))
-            else:
-                for line in draft.changes():
-                    self._sheet.say(line)
+            for line in draft.tell_change(name, text):
+                self._sheet.say(line)
         if not draft.is_changed:
             self._sheet.say("Nothing was changed.")
 
@@ -390,12 +384,7 @@ class PlainCardDialogue(_Conversation):
         if not equals:
             self.say(f"An edit is: edit NAME=VALUE. The names are: {', '.join(self._draft.names)}.")
             return
-        try:
-            self._draft.change(name.strip(), text)
-        except Problem as problem:
-            self.say(str(problem))
-        else:
-            self._say_all(self._draft.changes())
+        self._say_all(self._draft.tell_change(name.strip(), text))
 
     def _say_all(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card import visible
 from lastword.errors import LastWordError
 from lastword.log import trouble
 from lastword.talk import ApiError, ConnectionLost
@@ -24,7 +23,7 @@ from lastword.terminal.chat_cards import ChatCards
 from lastword.terminal.chat_commands import COMMANDS, ChatCommands, News
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.progress import Progress, Thinking
-from lastword.terminal.transcript import Pending, Transcript, preset_mark, preset_status
+from lastword.terminal.transcript import Pending, Transcript, marked, preset_mark, preset_status
 from lastword.terminal.tty import is_dumb, no_echo
 from lastword.terminal.window import Cut, ItemChange, Replica, Window, WindowEvent
 
@@ -304,7 +303,7 @@ class TerminalChat:
                 await work
             except LastWordError as problem:
                 if not (isinstance(problem, ApiError) and problem.code == "not_running"):
-                    self._changes.add([visible(str(problem))])
+                    self._changes.add([marked(problem)])
                     self._news.set()
             except Exception as problem:
                 self._changes.add([trouble("What runs could not be told to stop", problem)])

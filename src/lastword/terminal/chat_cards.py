@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from lastword.card import visible
 from lastword.errors import LastWordError
 from lastword.talk import ApiError, ConnectionLost
 from lastword.terminal.card_dialogue import CLOSED, CardDialogue, PlainCardDialogue, card_dialogue
@@ -20,7 +19,7 @@ from lastword.terminal.question_dialogue import (
     QuestionReply,
     question_dialogue,
 )
-from lastword.terminal.transcript import Transcript, answer_words
+from lastword.terminal.transcript import Transcript, answer_words, marked
 
 if TYPE_CHECKING:
     from lastword.card import responses, views
@@ -242,10 +241,10 @@ class ChatCards:
                 await self._window.answer_question(call.id, question.id, reply.action, reply.values)
             except ApiError as problem:
                 if problem.code != "not_waiting":
-                    return visible(str(problem))
+                    return marked(problem)
                 self._transcript.print(TOO_LATE)
             except LastWordError as problem:
-                return f"It is not known whether your answer arrived. {visible(str(problem))}"
+                return f"It is not known whether your answer arrived. {marked(problem)}"
             self._settled.add(question.id)
             return None
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode
 
-from lastword.call import Decision
-from lastword.card import one_line, responses
+from lastword.card import Face, one_line, responses
 from lastword.errors import LastWordError, did_you_mean
 from lastword.terminal.transcript import Transcript, preset_status
 from lastword.tools.guard import refuse_below
@@ -218,7 +217,7 @@ class ChatCommands:
             self._screen.print(f"{grant.id}  {grant.sentence}")
             self._screen.print(f"    {grant.used}{f'; over: {grant.over}' if grant.over else ''}")
         if not found:
-            self._screen.print(responses.NO_GRANTS)
+            self._screen.print(Face.NO_GRANTS)
 
     async def _undo(self, rest: str) -> None:
         before = self._chat.replica.undone()
@@ -234,17 +233,16 @@ class ChatCommands:
     async def _resolve(self, rest: str) -> None:
         call_id, _, said = rest.partition(" ")
         decision, _, word = said.partition(" ")
-        decided = next((known for known in get_args(Decision) if known == decision), None)
-        if decided is None:
+        if decision not in ("again", "done", "abandon"):
             raise LastWordError(
                 "say which call and what to do about it", hint="/resolve CALL done, abandon or again TOOL"
             )
-        if decided == "again" and not word:
+        if decision == "again" and not word:
             raise LastWordError(
                 "nobody knows whether it happened, so running it again takes the name of its tool as well",
                 hint=f"/resolve {call_id} again TOOL",
             )
-        body = {"call_id": call_id, "decision": decided, "word": word or None}
+        body = {"call_id": call_id, "decision": decision, "word": word or None}
         self._screen.quote((await self._window.do("resolve", responses.DoneInWords, **body)).message)
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from lastword.card import Face, visible
-from lastword.consent import UserAction
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
 from lastword.terminal.keyboard import CLOSE, ENTER, Listener, WordReader
@@ -23,6 +22,7 @@ from lastword.terminal.tty import ROWS, SmallestSize
 
 if TYPE_CHECKING:
     from lastword.card import responses
+    from lastword.consent import UserAction
     from lastword.terminal.card_layout import Sheet
 
 # The keys of what can be chosen, in their order: without those that mean something else here or on the card.
@@ -43,7 +43,7 @@ TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a 
 _WHOLE = re.compile(r"[1-9]\d{0,8}")
 
 
-Said = UserAction | GrantChoice | None
+Said: TypeAlias = "UserAction | GrantChoice | None"
 """What came of talking about a step: the yes to it, another choice, or None for the way back."""
 
 
@@ -148,7 +148,7 @@ async def _held(
             say(step.why_none)
             return None
         said = await talk(step, choice)
-        if isinstance(said, UserAction):
+        if said is not None and not isinstance(said, GrantChoice):
             return said
         choice = said
     return None

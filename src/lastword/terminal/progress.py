@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import msgspec
 
-from lastword import values
 from lastword.call import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
 from lastword.display import displayable, visible
 from lastword.lazily import load_later
@@ -294,7 +293,7 @@ class _Watcher:
             case Started(call_id):
                 self._running.add(call_id)
                 if event.not_asked:
-                    call = call_words(event.tool, values.decode(event.arguments))
+                    call = call_words(event.tool, event.arguments)
                     self.progress.say(f"{call}: not asked, {visible(event.not_asked)}.")
             case Finished(outcome):
                 self._running.discard(outcome.call_id)

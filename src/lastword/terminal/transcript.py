@@ -132,7 +132,7 @@ class Transcript:
 
     def complain(self, problem: Exception) -> None:
         """What could not be done, and why: its words may be a tool's or a server's."""
-        self.quote(visible(str(problem)))
+        self.quote(marked(problem))
 
     def greet(self, words: Iterable[str]) -> None:
         """The first lines, and the end of what was there before."""
@@ -269,6 +269,11 @@ class Transcript:
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
         self.progress.report(call.id, f"{what} changed. To take it back: /undo {call.id}")
+
+
+def marked(problem: Exception) -> str:
+    """Why something could not be done. The words may be a tool's or a server's."""
+    return visible(str(problem))
 
 
 def preset_mark(preset: views.PresetChoice) -> str:

@@ -19,14 +19,13 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card import SecondAct, put_in, responses, views
-from lastword.consent import ApprovalRequest, UserAction
+from lastword.card import Draft, SecondAct, put_in, responses, views
 from lastword.display import first_units
 from lastword.errors import LastWordError
 from lastword.talk import ApiError, ConnectionLost, Wire
-from lastword.tools import Manifest, Parameter
 
 if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest, UserAction
     from lastword.rules import GrantChoice
 
 T = TypeVar("T")
@@ -177,8 +176,9 @@ class Window:
         from it here, if so it is."""
         data = await self._get(f"question?{urlencode({'call_id': call_id, 'digest': digest})}")
         question = understood(data, responses.CardQuestion)
-        manifest = _without_secret_types(understood(question.manifest, Manifest))
-        return ApprovalRequest.from_facts(question.facts, manifest), _clean(question.why_no_grant)
+        with in_our_shape():
+            request = Draft.request_told(question.facts, question.manifest)
+        return request, _clean(question.why_no_grant)
 
     async def read(self, path: str, kind: type[T]) -> T:
         """What a person may know at any time."""
@@ -380,15 +380,6 @@ def in_our_shape() -> Iterator[None]:
 def _named(request: ApprovalRequest) -> dict[str, Any]:
     """The card that something is done about, as it was shown."""
     return {"call_id": request.call_id, "digest": request.digest}
-
-
-def _without_secret_types(manifest: Manifest) -> Manifest:
-    """The manifest for an editor of arguments that has digests in place of secrets: they are of another type."""
-    parameters = tuple(
-        Parameter(p.name, "any", p.description, p.required, None, secret=True) if p.secret else p
-        for p in manifest.parameters
-    )
-    return replace(manifest, parameters=parameters)
 
 
 def _clean(value: Any) -> Any:

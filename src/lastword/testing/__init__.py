@@ -30,7 +30,6 @@ from lastword.consent import ALLOWED, DENIED, ApprovalRequest, Outcome, Preset, 
 from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session
-from lastword.store import MemoryStore
 from lastword.testing.trial import FixedAnswers, FixedApprover, Going, Trial
 from lastword.tools import Manifest, Tool, ToolFolder, ToolRegistry
 
@@ -59,7 +58,7 @@ CLOSED = UserAction.CLOSED
 
 def memory_journal(clock: Clock | None = None) -> Journal:
     """A journal that lives as long as the test, with a clock of your own where time matters."""
-    return Journal(MemoryStore()) if clock is None else Journal(MemoryStore(), clock)
+    return Journal() if clock is None else Journal(clock=clock)
 
 
 @dataclass(frozen=True)

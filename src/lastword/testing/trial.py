@@ -16,17 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
-from lastword import values
 from lastword.call import Decision, Event, Limits, OnQuestion, Reported
 from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset, UserAction
 from lastword.journal import Journal
 from lastword.session import Session
-from lastword.store import MemoryStore
 from lastword.tools import QuestionAnswer, Tool, ToolQuestion, ToolRegistry, questions
 
 if TYPE_CHECKING:
     from lastword.editor import ScriptEditorProvider
+    from lastword.store import Store
 
 # A test that waits longer than this waits for something that does not come.
 PATIENCE_SECONDS = 30.0
@@ -121,10 +121,10 @@ class Trial:
             "user": user,
             "on_question": on_question,
         }
-        self._id = values.new_id()
-        self._store = MemoryStore()
+        journal = Journal()
+        self._store = journal.store
         self._heard = threading.Condition()
-        self.session = self._open(Journal(self._store))
+        self.session = self._open(journal)
 
     @property
     def cards(self) -> list[ApprovalRequest]:
@@ -188,7 +188,8 @@ class Trial:
         self.close()
 
     def _open(self, journal: Journal) -> Session:
-        session = Session(self.registry, id=self._id, journal=journal, **self._facts)
+        session = Session(self.registry, journal=journal, **self._facts)
+        self._facts["id"] = session.id  # The same one in the next process.
         session.listen(self._hear)
         return session
 
@@ -203,7 +204,7 @@ class Going:
     """A call that was started and is not waited for yet."""
 
     def __init__(self, trial: Trial, tool: str, arguments: dict[str, Any] | None) -> None:
-        self.call_id = values.new_id()
+        self.call_id = uuid4().hex
         self._trial = trial
         self._ended: list[Outcome | BaseException] = []
 
@@ -239,7 +240,7 @@ class Going:
 class _Dying(Journal):
     """The memory of a process that dies when the end of a call is to be written."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.reached = threading.Event()
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from lastword import values
 from lastword.card import Face, card_of, one_line, question_view, script_line, shortened, views, visible
 from lastword.consent import Answerer, ApprovalRequest, Kept, Kind, Outcome, Secrets, UserAction, outcome
-from lastword.display import color_name, glyph
 from lastword.journal import content_of, data_of
 from lastword.rules import SeenStep
 
@@ -69,7 +68,7 @@ class CallItemBuilder:
     def introduce(self, tool: Manifest | ToolQuestion | None) -> None:
         """Take name, sign and colour of the tool, from its manifest or from what it asks."""
         if tool is not None:
-            self._change(name=one_line(tool.display_name), glyph=glyph(tool.icon), color=color_name(tool.color))
+            self._change(**Face.looks(tool))
 
     def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""

@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from lastword.card import Draft, SecondAct, answer_of, one_line, read_value, responses, visible
-from lastword.consent import Scope
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
 from lastword.rules import GrantChoice, Grants, SeenStep, folder_beside
 from lastword.server import Refusal
@@ -97,7 +96,7 @@ class GrantChoiceBody(PageBody, frozen=True):
     digest: str
     loosened: dict[str, int] = msgspec.field(default_factory=dict)
     """Which of the offered bounds, by argument: 0 is exactly what the card says."""
-    scope: Scope = "session"
+    scope: responses.Scope = "session"
     calls: int | None = GrantChoice.FIRST_CALLS
     sums: dict[str, str] = msgspec.field(default_factory=dict)
 

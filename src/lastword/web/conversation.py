@@ -33,7 +33,6 @@ from lastword.call import (
     last_changed,
 )
 from lastword.card import SecondAct, entry_of, views, visible
-from lastword.errors import SessionError
 from lastword.server import Refusal
 from lastword.web import history
 from lastword.web.assistant import Assistant, AssistantSetup, busy
@@ -122,6 +121,10 @@ class ConversationView:
             token=token,
             window=window,
         )
+
+    def shared(self) -> str:
+        """What the tools of the session know, marked."""
+        return visible(self.session.format_state_for_prompt())
 
     def alive(self) -> set[str]:
         """The calls that wait or run here and now."""
@@ -243,7 +246,8 @@ class ConversationView:
         """Take back what a call changed, or the last one that changed something. Says what was restored, marked."""
         call_id = call_id or await last_changed(self.session.journal, self.session.id)
         if call_id is None:
-            raise SessionError("no call of this session has changed a file that is not restored already")
+            fact = "no call of this session has changed a file that is not restored already"
+            raise Refusal(409, "refused", fact)
         taken = await self.session.undo(call_id, by=by)
         self.assistant.satellite.tell(f"The person undid a call. {taken.message}")
         if (call := self.shown.call(call_id)) is not None:

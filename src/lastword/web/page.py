@@ -18,7 +18,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.call import Decision
-from lastword.card import responses, visible
+from lastword.card import responses
 from lastword.server import Middleware, Refusal, ServerLimits
 from lastword.web.card_routes import CardRoutes
 from lastword.web.conversation import ConversationView
@@ -275,7 +275,7 @@ class Page:
         return self.view.state(visitor.token, visitor.name)
 
     async def _shared(self, request: Request, visitor: Visitor) -> responses.SharedText:
-        return responses.SharedText(visible(self.view.session.format_state_for_prompt()))
+        return responses.SharedText(self.view.shared())
 
     # Changing.
 

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from lastword import values
-from lastword.card import fold_of, one_line, preview_of, responses, visible
-from lastword.config import McpConfig
-from lastword.editor import Preview
+from lastword.card import fold_of, one_line, preview_of_texts, responses, visible
 from lastword.errors import ConfigError, LastWordError
-from lastword.mcp import Inspection, McpServer, McpServers, check_server_name, connected_clients, marked
+from lastword.mcp import (
+    Inspection,
+    McpServer,
+    McpServers,
+    ServerEntries,
+    check_server_name,
+    connected_clients,
+    marked,
+)
 from lastword.server import Refusal
-from lastword.tools import tool_id
 from lastword.web.endpoints import Endpoints, PageBody
 
 if TYPE_CHECKING:
@@ -148,15 +152,12 @@ class ServerRoutes:
         if not way or len(way) > MAX_WAY or "\0" in way:
             raise Refusal(400, "bad_way", "say how the server is reached: a command, or an address", param="way")
         given = dict(_pairs(body.given))
-        if _ADDRESS.fullmatch(way):
-            config = McpConfig(url=way, headers=given)
-        else:
-            try:
-                words = shlex.split(way)
-            except ValueError as problem:
-                raise Refusal(400, "bad_way", f"this is no command: {problem}", param="way") from None
-            config = McpConfig(command=words[0], args=words[1:], env=given)
-        self._servers.add(name, config)
+        is_address = _ADDRESS.fullmatch(way) is not None
+        try:
+            words = [way] if is_address else shlex.split(way)
+        except ValueError as problem:
+            raise Refusal(400, "bad_way", f"this is no command: {problem}", param="way") from None
+        self._servers.add(name, ServerEntries.entry(words, given, is_address=is_address))
 
     async def look(self, body: TrustBody, visitor: Visitor) -> responses.SeenServer:
         """Start or contact a server, when somebody agreed to exactly that, and say what it offers."""
@@ -224,7 +225,7 @@ def _entry(server: McpServer) -> responses.ServerEntry:
         changed=tuple(server.why_not()) if pinned is not None else (),
         tools=tuple(
             responses.ServerTool(
-                id=tool_id(server.name, name), name=marked(name), withheld=visible(server.withheld.get(name, ""))
+                id=server.id_of(name), name=marked(name), withheld=visible(server.withheld.get(name, ""))
             )
             for name in (pinned.tools if pinned is not None else ())
         ),
@@ -242,10 +243,10 @@ def _shown(seen: Inspection, server: McpServer) -> responses.SeenServer:
     folded = [f"tool {tool.id}" for tool in tools if tool.fold is not None]
     folded += [f"change {place}" for place, change in enumerate(changes) if change.fold is not None]
     # Of the way as well, and of what it was compared with: another answer would be to another question.
-    facts = [seen.launch.facts(), seen.digest, None if pinned is None else [pinned.launch, pinned.tools]]
+    digest = seen.launch.digest_with(seen.digest, None if pinned is None else [pinned.launch, pinned.tools])
     return responses.SeenServer(
         name=seen.launch.name,
-        digest=values.digest(values.canonical(facts)),
+        digest=digest,
         version=seen.version,
         version_before=pinned.version if pinned is not None else "",
         unusable=tuple(seen.unusable),
@@ -271,7 +272,7 @@ def _changes(seen: Inspection, server: McpServer) -> Iterator[Any]:
         tool = after or before
         assert tool is not None
         texts = [None if each is None else each.indented() for each in (before, after)]
-        yield preview_of(Preview(tool_id(seen.launch.name, tool.name), None, *texts))
+        yield preview_of_texts(server.id_of(tool.name), *texts)
 
 
 def _pairs(given: str) -> Iterator[tuple[str, str]]:

@@ -16,13 +16,13 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from itertools import takewhile
+from secrets import token_hex
 from sys import getsizeof
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from lastword import values
 from lastword.card import difference, one_line, shortened, views, visible
 from lastword.display import left_out, units
 from lastword.log import trouble
@@ -63,7 +63,7 @@ class Feed:
     """What happened since the program began, as far as it is kept."""
 
     def __init__(self, max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._boot = values.new_id(8)
+        self._boot = token_hex(8)
         """Numbers of another run of the program mean nothing here."""
         self._kept: deque[bytes] = deque()
         """The newest events, without a gap: the last of them has the number `_last`."""
