@@ -5,10 +5,11 @@ all the same; pyproject.toml says how. The package, the examples and most of the
 a name with something else is a run of its own: a bench is called like the room that it measures, and several folders
 have a `conftest`. All share one cache, so that nothing is looked at twice.
 
-The examples are looked at by pyright as well, which many editors use. `misuse` is the other way round: both checkers
-must find an error in each line of tests/tools/misuse.py that says so, and in no other.
+The examples are looked at by pyright as well, which many editors use. tests/tools/misuse.py is the other way round:
+both checkers must find an error in each of its lines that says so, and in no other.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 MISUSE = "tests/tools/misuse.py"
 
 # A folder of tests without __init__.py is on the path by itself, as it is for pytest.
@@ -49,21 +50,35 @@ def conftest() -> Iterator[Said]:
 
 
 def misuse() -> Iterator[Said]:
-    """Whether both checkers see what they should in the file of misuse, and nothing else."""
-    lines = (ROOT / MISUSE).read_text().splitlines()
-    expected = {number for number, line in enumerate(lines, 1) if re.search(r"# checker(, refused)?$", line)}
-    told = []
-    for name, (_, said) in {"mypy": mypy(MISUSE, places=["src"]), "pyright": _pyright(MISUSE)}.items():
-        found = {int(line) for line in re.findall(rf"{re.escape(MISUSE)}:(\d+)(?::\d+)?(?: -|:) error", said)}
-        told += [f"{MISUSE}:{line}: {name} sees nothing wrong here" for line in sorted(expected - found)]
-        told += [f"{MISUSE}:{line}: {name} sees an error that nobody announced" for line in sorted(found - expected)]
-        if not found:
-            told.append(f"{name} found nothing at all:\n{said}")
-    yield (1, "\n".join(told)) if told else (0, f"{len(expected)} lines are errors for both checkers")
+    _, said = mypy(MISUSE, places=["src"])
+    found = re.findall(rf"^{re.escape(MISUSE)}:(\d+): error", said, re.MULTILINE)
+    yield _as_announced("mypy", {int(line) for line in found}, said)
 
 
 def pyright() -> Iterator[Said]:
-    yield _pyright("examples")
+    """In the mode that it has without a configuration; the interpreter's own packages are looked into."""
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    _, said = _run([*command, "examples", MISUSE])
+    lines, wrong = set(), []
+    for told in json.loads(said)["generalDiagnostics"]:
+        path, line = os.path.relpath(told["file"], ROOT), 1 + told["range"]["start"]["line"] if "range" in told else 0
+        if told["severity"] == "error" and path == MISUSE:
+            lines.add(line)
+        elif told["severity"] == "error":
+            wrong.append(f"{path}:{line}: {told['message']}")
+    yield (1, "\n".join(wrong)) if wrong else (0, "no errors in the examples")
+    yield _as_announced("pyright", lines, said)
+
+
+def _as_announced(name: str, found: set[int], said: str) -> Said:
+    """Whether a checker sees what it should in the file of misuse, and nothing else."""
+    lines = (ROOT / MISUSE).read_text().splitlines()
+    expected = {number for number, line in enumerate(lines, 1) if re.search(r"# checker(, refused)?$", line)}
+    told = [f"{MISUSE}:{line}: {name} sees nothing wrong here" for line in sorted(expected - found)]
+    told += [f"{MISUSE}:{line}: {name} sees an error that nobody announced" for line in sorted(found - expected)]
+    if not found:
+        told.append(f"{name} found nothing at all:\n{said}")
+    return (1, "\n".join(told)) if told else (0, f"{len(expected)} lines of misuse are errors for {name}")
 
 
 PARTS = {"code": code, "bench": bench, "conftest": conftest, "misuse": misuse, "pyright": pyright}
@@ -72,11 +87,6 @@ PARTS = {"code": code, "bench": bench, "conftest": conftest, "misuse": misuse, "
 def mypy(*arguments: str, places: list[str]) -> Said:
     """With these folders as those where imports are found."""
     return _run([sys.executable, "-m", "mypy", *arguments], MYPYPATH=os.pathsep.join(places))
-
-
-def _pyright(*paths: str) -> Said:
-    """In the mode that it has without a configuration; the interpreter's own packages are looked into."""
-    return _run([sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *paths])
 
 
 def _run(command: list[str], **more: str) -> Said:
