@@ -201,14 +201,11 @@ def fold(text: str, max_lines: int, max_width: int | None = None) -> tuple[str, 
     """The first lines of a text, and how many are not shown. Whoever draws it must say so."""
     lines = text.split("\n")
     if max_width is not None:
-        lines = [piece for line in lines for piece in (_chunks(line, max_width) or [""])]
+        # A line without a character is one as well.
+        lines = [line[at : at + max_width] for line in lines for at in range(0, len(line) or 1, max_width)]
     if len(lines) <= max_lines:
         return "\n".join(lines), 0
     return "\n".join(lines[:max_lines]), len(lines) - max_lines
-
-
-def _chunks(line: str, width: int) -> list[str]:
-    return [line[start : start + width] for start in range(0, len(line), width)]
 
 
 _GLYPHS = {

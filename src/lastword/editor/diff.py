@@ -154,7 +154,8 @@ def _diff(preview: Preview) -> FileDiff:
     if kind != "deleted" and not new:
         notes.append("the file would be empty")
     ending = "\n"
-    if _all_windows(old, new):
+    # Whether each text that has line endings has the same kind throughout, and it is not the usual one.
+    if {uniform_newline(text) for text in (old, new) if "\n" in text} == {"\r\n"}:
         ending = "\r\n"
         notes.append("lines end with CR LF")
     hunks = tuple(_hunks(old_lines, new_lines, runs, ending))
@@ -213,11 +214,6 @@ def _title(diff: FileDiff) -> str:
     verb = {"created": "create", "deleted": "delete", "changed": "change", "unchanged": "leave"}[diff.kind]
     counts = f" (+{diff.added} -{diff.removed})" if diff.hunks else ""
     return f"{verb} {diff.path}{counts}"
-
-
-def _all_windows(*texts: str) -> bool:
-    """Whether every text that has line endings has the same kind, and it is not the usual one."""
-    return {uniform_newline(text) for text in texts if "\n" in text} == {"\r\n"}
 
 
 def _hunks(old: list[str], new: list[str], runs: Sequence[EqualRun], ending: str) -> Iterable[Hunk]:

@@ -18,6 +18,7 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,14 +89,10 @@ def lint(
     for linter, mine in by_linter.items():
         for path, found in linter(Sources(root, mine, read, left_out, fixable)).items():
             findings.setdefault(path, []).extend(found)
-    ordered = {path: sorted(findings[path], key=_place) for path in sorted(findings)}
+    ordered = {path: sorted(findings[path], key=itemgetter("line", "message")) for path in sorted(findings)}
     unseen = {one.path for one in left_out}
     checked = tuple(file for file in files if file not in unseen)
     return LintReport(ordered, checked, tuple(sorted(set(fixable))), tuple(left_out))
-
-
-def _place(finding: LintError) -> tuple[int, str]:
-    return finding["line"], finding["message"]
 
 
 def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
@@ -148,8 +145,8 @@ def command_linter(command: str) -> Linter:
             done = _run(arguments, cwd=sources.root)
             if isinstance(done, str):
                 findings[path] = [LintError(line=1, message=done)]
-            elif found := _parse_lines(_words(done.stdout) + _words(done.stderr)):
-                findings[path] = found
+            elif found := _GCC_LINE.findall(_words(done.stdout) + _words(done.stderr)):
+                findings[path] = [LintError(line=int(line), message=message.strip()) for line, message in found]
             elif done.returncode:
                 said = _words(done.stderr or done.stdout).strip().split("\n")[0]
                 findings[path] = [LintError(line=1, message=f"{words[0]} failed: {said or done.returncode}")]
@@ -290,7 +287,3 @@ def _words(output: bytes) -> str:
 
 
 _GCC_LINE = re.compile(r"^[^\n:]+:(\d+):(?:\d+:)?[ \t]*(.+)$", re.MULTILINE)
-
-
-def _parse_lines(output: str) -> list[LintError]:
-    return [LintError(line=int(line), message=message.strip()) for line, message in _GCC_LINE.findall(output)]

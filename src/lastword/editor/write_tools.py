@@ -63,7 +63,7 @@ def _writer(
             "title": _title(steps),
             "message": "\n".join([said, *(step.note for step in steps if step.note)]),
             "preview_button": {"label": "Show the change", "action": lambda: _show(editor, steps)},
-            "primary_button_label": _verb(steps),
+            "primary_button_label": _title(steps) if len(steps) > 1 else f"{_KINDS[steps[0].diff.kind]} file",
         }
 
     async def execute(params: Params, editor: SealedEditor) -> dict[str, Any]:
@@ -121,10 +121,6 @@ def _title(steps: Sequence[EditStep]) -> str:
 _KINDS = {"changed": "Change", "created": "Create", "deleted": "Delete", "renamed": "Rename"}
 
 
-def _verb(steps: Sequence[EditStep]) -> str:
-    return f"Change {len(steps)} files" if len(steps) > 1 else f"{_KINDS[steps[0].diff.kind]} file"
-
-
 def _said(step: EditStep) -> tuple[str, str]:
     """One file in the tool's words: on the card, and for the model once it happened."""
     path, diff = step.path, step.diff
@@ -168,10 +164,6 @@ def _steps(params: Params) -> Iterator[tuple[Tool, Params]]:
     """The tools that a batch names, each with its own arguments."""
     for edit in params["edits"]:
         yield _SINGLE[edit["action"]], {name: value for name, value in edit.items() if name != "action"}
-
-
-async def _fixes(editor: LookingEditor, params: Params) -> list[EditStep]:
-    return await plan_fixes(editor, params["path"])
 
 
 def _manifest(id: str, description: str, *parameters: Parameter, **facts: Any) -> Manifest:
@@ -320,7 +312,7 @@ _EDIT_FILES = _manifest(
 EDITOR_TOOLS: tuple[Tool, ...] = (
     *READERS,
     *_EDITS,
-    _writer(_FIX_LINT, _fixes, left_to_fix),
+    _writer(_FIX_LINT, lambda editor, params: plan_fixes(editor, params["path"]), left_to_fix),
     _writer(_EDIT_FILES, _batch, consists_of=_steps),
 )
 """Every editor tool, in the order in which a model is told of them."""

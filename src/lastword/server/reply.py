@@ -193,7 +193,9 @@ def without_secrets(
         digests |= {entry.id: found for entry in pending if not entry.native}
     if message != before and (others := kept_keys(message)):
         # What a model thought aloud repeats what it then wrote. It goes whole: nobody needs it without its request.
-        message = {key: value for key, value in message.items() if key not in others or not _may_quote(value)}
+        # Of the keys that nobody knows, those stay whose value is a text without a space, and has no words in it.
+        wordless = {key for key, value in others.items() if isinstance(value, str) and " " not in value}
+        message = {key: value for key, value in message.items() if key not in others or key in wordless}
     return message, [
         msgspec.structs.replace(entry, digest=digests[entry.id]) if entry.id in digests else entry for entry in pending
     ]
@@ -227,11 +229,6 @@ def _kept_text(text: str, protocol: ToolProtocol, secrets: SecretArguments, name
         # Also what is too far from a request to be called a near miss has the values of one in it.
         kept = script.Concealed.scrubbed(text, names)
     return kept.text, values.digest(kept.text.encode())
-
-
-def _may_quote(value: Any) -> bool:
-    """Whether a value of an unknown key may have words in it: a text with a space, or anything that is no text."""
-    return not isinstance(value, str) or " " in value
 
 
 def _hidden(arguments: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:

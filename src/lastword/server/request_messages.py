@@ -65,13 +65,10 @@ def decode_body(
         if param is None and "unknown field" in fact:
             param = fact.split("`")[1]
             raise Refusal(400, "unknown_parameter", f"there is no parameter {param} here", param=param) from None
-        raise Refusal(400, "invalid_request", _in_words(fact, place), param=param) from None
+        words = f"{place.rstrip('`')}: {fact}" if place else fact
+        raise Refusal(400, "invalid_request", words, param=param) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise Refusal(400, "invalid_json", f"the body is not JSON: {problem}") from None
-
-
-def _in_words(fact: str, place: str) -> str:
-    return f"{place.rstrip('`')}: {fact}" if place else fact
 
 
 def went_on() -> Refusal:

@@ -124,7 +124,9 @@ class PostgresAddress:
         # proven server is taken, unless somebody says so.
         is_said = "sslmode" in dict(rest) or "PGSSLMODE" in environment
         # Where a service names the server, it is not in sight how far away that is.
-        is_near = _is_near(host) and not (environment.get("PGSERVICE") and not _names_host(parts, dict(rest)))
+        names_host = parts.netloc.rpartition("@")[2] or dict(rest).get("host")
+        # Nothing leaves this machine: a socket, or loopback. Of several servers, all of them.
+        is_near = all(map(_is_loopback, host.split(","))) and bool(names_host or not environment.get("PGSERVICE"))
         self.must_be_proven = not is_said and not is_near
 
     def __repr__(self) -> str:
@@ -165,15 +167,6 @@ def _host(parts: SplitResult, options: Mapping[str, str], environment: Mapping[s
         port = options.get("port") or environment.get("PGPORT", "")
         named = f"{named}:{port}" if port else named
     return unquote(named).lower()
-
-
-def _names_host(parts: SplitResult, options: Mapping[str, str]) -> bool:
-    return bool(parts.netloc.rpartition("@")[2] or options.get("host"))
-
-
-def _is_near(hosts: str) -> bool:
-    """Whether nothing leaves this machine: a socket, or loopback. Of several servers, all of them."""
-    return all(_is_loopback(host) for host in hosts.split(","))
 
 
 def _is_loopback(host: str) -> bool:

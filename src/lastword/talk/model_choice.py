@@ -107,11 +107,7 @@ async def _remark(upstream: HttpUpstream, name: str | None) -> str:
         return f"It does not answer now: {visible(refusal.fact)}."
     finally:
         await upstream.close()  # Whether it is ever asked is decided later.
-    return "" if unlisted is None else _sentence(unlisted)
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}{'' if words.endswith('?') else '.'}"
+    return "" if unlisted is None else f"{unlisted[0].upper()}{unlisted[1:]}{'' if unlisted.endswith('?') else '.'}"
 
 
 # An address, a name and a key are a tenth of this.

@@ -85,7 +85,8 @@ class Rehearsal:
 
 def rehearse(messages: Sequence[Message], tools: Sequence[Message] | None = None) -> dict[str, Any]:
     """What the model answers: a message with text, or with a native call. Pure but for the id of the call."""
-    messages = [message for message in messages if not _is_pictures(message)]  # It has no eyes.
+    # It has no eyes: the messages with pictures are left out.
+    messages = [m for m in messages if not (isinstance(m.get("content"), list) and _content(m).startswith(PROGRAM))]
     stage = _Stage(messages, tools)
     last = messages[-1] if messages else {"role": "user", "content": ""}
     results = list(_results(messages[-1:], messages))
@@ -279,10 +280,6 @@ def _usage(body: Message, message: Message) -> dict[str, int]:
     asked = len(msgspec.json.encode(body["messages"])) // 4
     said = len(msgspec.json.encode(message)) // 4
     return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
-
-
-def _is_pictures(message: Message) -> bool:
-    return isinstance(message.get("content"), list) and _content(message).startswith(PROGRAM)
 
 
 def _content(message: Message) -> str:

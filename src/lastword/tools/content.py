@@ -186,7 +186,8 @@ def true_kind(kind: BlockKind, data: bytes, claimed: str | None, name: str | Non
     if found is not None:
         shown = kind == found.partition("/")[0]
         return (kind if shown else "file"), found
-    said = (claimed or _by_name(name) or UNKNOWN_TYPE).partition(";")[0].strip().lower()
+    guessed = None if name is None else _NAMES.guess_type(name, strict=True)[0]
+    said = (claimed or guessed or UNKNOWN_TYPE).partition(";")[0].strip().lower()
     is_told_by_bytes = said.startswith(("image/", "audio/")) and said != "image/svg+xml"
     if is_told_by_bytes or said == "application/pdf" or not _WELL_FORMED.fullmatch(said):
         said = UNKNOWN_TYPE
@@ -195,10 +196,6 @@ def true_kind(kind: BlockKind, data: bytes, claimed: str | None, name: str | Non
 
 # The table that comes with Python, and not the system's: the same file has the same type everywhere.
 _NAMES = MimeTypes()
-
-
-def _by_name(name: str | None) -> str | None:
-    return None if name is None else _NAMES.guess_type(name, strict=True)[0]
 
 
 def extension_of(media_type: str) -> str:

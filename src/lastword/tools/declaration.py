@@ -206,7 +206,8 @@ def _parameter_of(argument: inspect.Parameter, hint: Any) -> tuple[Parameter, Co
     try:
         schema, convert = _schema_of(hint)
     except TypeError as problem:
-        fact = f"the type of {argument.name} cannot be described to a model: {_first_line(problem)}"
+        first = str(problem).splitlines()[0].rstrip(":")
+        fact = f"the type of {argument.name} cannot be described to a model: {first}"
         raise Problem(fact, hint="use a dataclass, a TypedDict, a pydantic model or a type of JSON") from None
     optional = argument.default is not argument.empty
     if optional and argument.default is not None:
@@ -229,7 +230,9 @@ def _schema_of(hint: Any) -> tuple[dict[str, Any], Convert | None]:
         return {}, None
     if hasattr(bare, "model_json_schema"):  # a pydantic model, without importing pydantic
         return bare.model_json_schema(), bare.model_validate
-    schema = msgspec.json.schema(hint if _only_msgspec(hint) else bare, schema_hook=_path_schema)
+    # An Annotated hint may carry msgspec's own constraints, and what only others read.
+    is_known = all(isinstance(m, msgspec.Meta) for m in getattr(hint, "__metadata__", ()))
+    schema = msgspec.json.schema(hint if is_known else bare, schema_hook=_path_schema)
     if bare in (str, int, float, bool, type(None), list, dict):
         return schema, None
     if bare is Decimal:  # Models write amounts as numbers, and 12.5 means 12.5.
@@ -259,20 +262,11 @@ def _decimal(value: Any) -> Decimal:
     return number
 
 
-def _first_line(problem: Exception) -> str:
-    return str(problem).splitlines()[0].rstrip(":")
-
-
 def _file_of(function: Any) -> str:
     try:
         return inspect.getsourcefile(inspect.unwrap(function)) or "unknown file"
     except TypeError:  # An object that can be called, or a function of C.
         return "unknown file"
-
-
-def _only_msgspec(hint: Any) -> bool:
-    """Whether an Annotated hint carries nothing but msgspec's own constraints."""
-    return all(isinstance(m, msgspec.Meta) for m in getattr(hint, "__metadata__", ()))
 
 
 def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:

@@ -286,11 +286,8 @@ def _why_unfit(field: QuestionField, value: Any) -> str | None:
         return f"this is longer than {MAX_TEXT:,} characters"
     problem = next(iter(_validator(field.rules).iter_errors(value)), None)
     # A value that does not fit is not repeated: it may be a secret.
-    return None if problem is None else _UNFIT.get(_keyword(problem), "this does not fit")
-
-
-def _keyword(problem: Any) -> str:
-    return str(problem.schema_path[-1]) if problem.schema_path else ""
+    keyword = problem.schema_path[-1] if problem is not None and problem.schema_path else ""
+    return None if problem is None else _UNFIT.get(str(keyword), "this does not fit")
 
 
 _UNFIT = {

@@ -213,7 +213,8 @@ class Tool:
                 yield Problem(f"the secret argument {name} does not fit: expected {_expected(parameter_here)}")
                 continue
             value = arguments[name]
-            if len(path) == 1 and parameter_here and not _is(value, parameter_here.type):
+            kinds = (values.type_name.get(type(value)), "any")
+            if len(path) == 1 and parameter_here and parameter_here.type not in kinds:
                 yield Problem(f"the argument {name} must be {_a(parameter_here.type)}, found {_words(value)}")
                 continue
             for path, words in misfits(problem, self._schema):
@@ -302,10 +303,6 @@ def _of_arguments(
                 hint=did_you_mean(argument.name, known) or f"it may declare {', '.join(known)}",
             )
     return tuple(names)
-
-
-def _is(value: Any, kind: str) -> bool:
-    return kind == "any" or values.type_name.get(type(value)) == kind
 
 
 def _a(kind: str) -> str:

@@ -88,7 +88,7 @@ def parse_arguments(text: str) -> dict[str, Any] | NotARequest:
     try:
         arguments = values.parse(body)
     except values.NotJSON as error:
-        return NotARequest(True, f"the arguments are {_lower_first(error.fact)}", "not_json")
+        return NotARequest(True, f"the arguments are {error.fact[:1].lower()}{error.fact[1:]}", "not_json")
     if type(arguments) is not dict:
         return NotARequest(True, f"the arguments are {_a(arguments)} and not an object", "bad_arguments")
     return arguments
@@ -265,7 +265,3 @@ def _a(value: object) -> str:
 def _quote(key: str) -> str:
     """A key of the model's own making, short enough to be repeated."""
     return json.dumps(key if len(key) <= 40 else key[:40] + "…")
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
