@@ -589,7 +589,7 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
             "tests/surfaces/test_page_grants.py -k timeline_says",
         ),
     },
-    "rules/grant_step.py": {
+    "rules/terms.py": {
         "granting: listed beyond the sum": (
             "            if all(total >= 0 for total in after.values()):\n",
             "            if True:\n",
@@ -601,8 +601,6 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
             SECOND_STEP,
         ),
         "granting: listed although it came back": ("                or other.problem is not None\n", "", SECOND_STEP),
-    },
-    "rules/terms.py": {
         "granting: a folder by another way": ("real = os.path.realpath(folder)", "real = str(folder)", SECOND_STEP),
     },
     "rules/grants.py": {

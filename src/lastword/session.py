@@ -35,7 +35,7 @@ from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
 from lastword.journal import Journal, Life, data_of, open_as
 from lastword.lazily import load_later
-from lastword.rules import Explanation, GrantOffer, GrantPast, Grants, Policy, SeenStep, folder_beside
+from lastword.rules import Explanation, GrantOffer, GrantPast, Grants, Policy, folder_beside
 from lastword.store import refuse_if_watched
 from lastword.tools import QuestionAnswer, State, StateOwner, ToolQuestion, ToolRegistry
 
@@ -339,7 +339,7 @@ class Session(StateOwner):
     def would_settle(self, call_id: str, terms: GrantTerms) -> list[ApprovalRequest]:
         """The other cards that wait here and that a grant from this one would answer, if it lists them."""
         card = next((card for card in self.pending() if card.call_id == call_id), None)
-        return [] if card is None else SeenStep.settled_by(terms, card, self.pending(), self._folder(card))
+        return [] if card is None else GrantOffer.settled_by(terms, card, self.pending(), self._folder(card))
 
     async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
         """Of the last cards of the same tool, how many a grant from this one would have answered."""

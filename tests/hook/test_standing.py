@@ -17,7 +17,7 @@ from lastword.hook.gate import is_ruled
 from lastword.hook.question import NOBODY
 from lastword.journal import attending, data_of
 from lastword.rules import Grants
-from lastword.rules.policy import WITHOUT_FOLDER
+from lastword.rules.rule import WITHOUT_FOLDER
 from requirements import requirement
 
 NO_KEY = "This tool must be asked about each time"

@@ -22,7 +22,7 @@ from lastword import values
 from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, PROBE, Agent, AgentKeys
 from lastword.mcp import JsonSettings, SettingsFiles, write_private
-from lastword.rules import AgentSettings, Policy
+from lastword.rules import AgentSettings, PolicyRule
 from lastword.store import StoreAddress, data_folder
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Hooks(SettingsFiles[InstalledHook]):
         """What would be written. A ConfigError says what stands against it."""
         if standing not in (None, "never") and not agent.says_folder:
             raise ConfigError(
-                f"{Policy.why_keyless(agent.name)}, so no rule or grant can allow one in your place",
+                f"{PolicyRule.why_keyless(agent.name)}, so no rule or grant can allow one in your place",
                 hint="rules that ask or deny hold all the same; leave --standing out",
             )
         file = file.resolve()  # The file that a link leads to is changed, and the link stays one.

@@ -81,6 +81,11 @@ class Journal:
         refuse_if_watched("change the journal")  # its clock, its people or its store, for one
         super().__setattr__(name, value)
 
+    @staticmethod
+    def data_of(record: Record) -> dict[str, Any]:
+        """What a record says; empty when it was pruned. Tampered when nobody writes such a one."""
+        return data_of(record)
+
     # What needs a person is durable before the next step.
 
     def asked(

@@ -6,11 +6,10 @@ A rule never acts and never opens a card. It says of a call that it is allowed, 
     value.py         values compared and summed exactly, and told in sentences
     reach.py         where a path leads and what a command line runs, whoever reads it
     bounds.py        what one argument may be
-    rule.py          a rule: of which calls it speaks, and what it says
+    rule.py          a rule: of which calls it speaks, what it says, and what its author may not have meant
     files.py         where policies lie, whose they are, and what people alone change
     policy_file.py   from the text of a file to rules
-    policy.py        all rules that hold, and who decides about a call
-    review.py        rules beside the tools at hand, for whoever wrote them
+    policy.py        all rules that hold, who decides about a call, and what their author is told of them
     account.py       limits that hold for all programs on one memory
     terms.py         what can be granted from a card
     grant_step.py    the second step of a card
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     from lastword.rules.files import AgentSettings, PolicyPlaces, ProtectedFile
     from lastword.rules.grant_step import GrantChoice, GrantPast, SeenStep, folder_beside
     from lastword.rules.grants import Grants, GrantWho
-    from lastword.rules.policy import Decision, Explanation, Policy, decide
+    from lastword.rules.policy import Decision, Explanation, Policy, PolicyReview, decide
     from lastword.rules.reach import reads_two_ways
-    from lastword.rules.review import PolicyReview
     from lastword.rules.rule import PolicyRule, Saying
     from lastword.rules.terms import GrantOffer
     from lastword.rules.value import call_words

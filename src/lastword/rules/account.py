@@ -17,13 +17,12 @@ import msgspec
 
 from lastword import values
 from lastword.consent import deciders
-from lastword.journal import data_of
 from lastword.rules.value import EXACT, amount_of, amount_words, shown_name
-from lastword.store import Entry
 
 if TYPE_CHECKING:
     from lastword.consent import Call, deciders
     from lastword.journal import Journal
+    from lastword.store import Entry
 
 STREAM = "grants"
 """Where grants, their uses and their ends are written down, of all sessions."""
@@ -68,6 +67,16 @@ class Account(msgspec.Struct, frozen=True):
         entry = journal.entry(STREAM, USED, self.id, facts, once=use_key(self.id, number))
         return Use(words, entry)
 
+    def left_words(self, used: int, totals: Mapping[str, Decimal]) -> str:
+        """How much of it was used, for a list."""
+        times = "once" if used == 1 else f"{used} times"
+        said = [f"used {times}" if self.calls is None else f"{used} of {self.calls} calls"]
+        for name, most in self.sums.items():
+            said.append(f"{amount_words(totals.get(name, Decimal(0)))} of {amount_words(most)} {shown_name(name)}")
+        if self.calls is not None and used >= self.calls:
+            said.append("used up")
+        return ", ".join(said)
+
 
 class Use(msgspec.Struct, frozen=True):
     """One use of an account, if nobody else takes its number."""
@@ -88,7 +97,7 @@ async def last_use(journal: Journal, account: str) -> tuple[int, dict[str, Decim
     if not records:
         return 0, {}
     await journal.store.prove(records)
-    facts = data_of(records[-1])
+    facts = journal.data_of(records[-1])
     return facts["number"], {name: Decimal(total) for name, total in facts["totals"].items()}
 
 

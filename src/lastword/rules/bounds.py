@@ -106,6 +106,15 @@ class Bound(msgspec.Struct, frozen=True):
         return self.under is not None or (self.each is not None and self.each.names_folder)
 
     @property
+    def is_amount(self) -> bool:
+        """Whether it is a number that can only add to a sum."""
+        terms = self.terms
+        known = [terms["is"]] if "is" in terms else terms.get("in")
+        if known is not None:
+            return all(type(value) in (int, float) and value >= 0 for value in known)
+        return "min" in terms and terms["min"] >= 0
+
+    @property
     def is_volatile(self) -> bool:
         """Whether the same value may fit now and not a moment later: the disk decides."""
         return self.under is not None or self.command is not None or (self.each is not None and self.each.is_volatile)
@@ -262,6 +271,14 @@ def read_bound(
         wrong("an element of a list is there or is not", "leave absent out of each")
     schema = _schema(table, each, wrong, counts_unclear) if table.keys() != {"absent"} else False
     return Bound(dict(table), schema, under, command, each, counts_unclear, is_fixed)
+
+
+def command_like(line: str, folder: str) -> Iterator[dict[str, Any]]:
+    """The bound of this very command in this folder, if it is a simple one with arguments."""
+    words = reach.simple_words(line)
+    if words is not None and len(words) > 1:
+        args = [reach.literal_pattern(word) for word in words[1:]]
+        yield {"command": {"program": words[0], "args": args, "cwd": folder}}
 
 
 def _schema(table: Mapping[str, Any], each: Bound | None, wrong: Wrong, counts_unclear: bool) -> Any:

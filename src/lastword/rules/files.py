@@ -42,6 +42,7 @@ from lastword.store import data_folder
 
 if TYPE_CHECKING:
     from lastword.store import Store
+    from lastword.tools import Trust
 
 Layer = Literal["organisation", "user", "project"]
 
@@ -96,6 +97,11 @@ class PolicyPlaces(msgspec.Struct, frozen=True, kw_only=True):
     def layers(self) -> tuple[tuple[Layer, Path], ...]:
         further: list[tuple[Layer, Path]] = [("project", path) for path in self.around]
         return ("organisation", self.organisation), ("user", self.user), ("project", self.project), *further
+
+    @staticmethod
+    def accepted() -> Trust:
+        """Which files, and which tools for their rules, this person has accepted."""
+        return config.trusted(os.environ)
 
     def are_empty(self) -> bool:
         """Whether there is no file at all. One that cannot be looked at may be there."""

@@ -7,21 +7,17 @@ has no words for a grant that was not offered. What can be offered at all is in 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from lastword import values
-from lastword.card import one_line, responses, summary_of
+from lastword.card import one_line, responses, summary_of, visible
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope
-from lastword.display import visible
 from lastword.editor import folder_of
 from lastword.errors import LastWordError
-from lastword.journal import data_of
 from lastword.rules.terms import GrantOffer, bounds_of, limits_words, terms_words, why_no_offer
-from lastword.rules.value import EXACT, amount_of
 
 if TYPE_CHECKING:
     from lastword.editor import ScriptEditorProvider
@@ -81,7 +77,7 @@ class GrantPast(msgspec.Struct, frozen=True):
         where = bounds_of(terms.where)
         cards = covered = denied = 0
         for record in reversed(await journal.store.read(kind="asked", last=MAX_PAST)):
-            facts = data_of(record)
+            facts = journal.data_of(record)
             if not facts or facts["tool"] != request.tool or record.subject in (request.call_id, *waiting):
                 continue
             if facts.get("principal", "") != request.principal:
@@ -150,7 +146,7 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
         except LastWordError as problem:
             fact = problem.fact.rstrip(".")  # Its names are marked already.
             return cls(step=msgspec.structs.replace(step, problem=f"{fact[:1].upper()}{fact[1:]}."), choice=choice)
-        settled = SeenStep.settled_by(terms, request, waiting, folder)
+        settled = GrantOffer.settled_by(terms, request, waiting, folder)
         terms = terms_with(terms, settled)
         sentence = summary(request, terms)
         facts = [
@@ -187,37 +183,6 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
         count = len(terms.settles)
         others = f" {count} other cards are answered by it." if count > 1 else " Another card is answered by it."
         return f"Allowed, and not asked again: {what}.{others if count else ''}"
-
-    @staticmethod
-    def settled_by(
-        terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
-    ) -> list[ApprovalRequest]:
-        """The other waiting cards of its scope that a grant would answer, as far as its limits go."""
-        if request.carried_out_by:
-            return []  # Each waits in a program of its own, which nobody here can tell.
-        where = bounds_of(terms.where)
-        run = request.call_id.rpartition(".")[0]
-        most = GrantTerms.MAX_SETTLED if terms.calls is None else min(GrantTerms.MAX_SETTLED, terms.calls)
-        left = {name: Decimal(total) for name, total in terms.sums.items()}
-        found: list[ApprovalRequest] = []
-        for other in waiting:
-            if (
-                len(found) == most
-                or other.call_id == request.call_id
-                or (other.tool, other.tool_digest) != (request.tool, request.tool_digest)
-                or other.session_id != request.session_id
-                or (terms.scope == "run" and not other.call_id.startswith(f"{run}."))
-                # What a rule wants asked stays asked, and a card that came back wants an answer of its own.
-                or why_no_offer(other) is not None
-                or other.problem is not None
-                or not where.covers(other.arguments, folder)
-            ):
-                continue
-            after = {name: EXACT.subtract(total, amount_of(other.arguments.get(name))) for name, total in left.items()}
-            if all(total >= 0 for total in after.values()):
-                left = after
-                found.append(other)
-        return found
 
 
 def _why_not_theirs(request: ApprovalRequest, me: str) -> str:

@@ -24,7 +24,6 @@ from lastword.display import visible
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
 from lastword.rules.account import STREAM, Account, day_words, last_use, use_key
-from lastword.rules.policy import miss_words
 from lastword.rules.terms import (
     MAX_KEPT,
     bounds_of,
@@ -33,11 +32,10 @@ from lastword.rules.terms import (
     why_not_given,
     why_not_these,
 )
-from lastword.rules.value import amount_words, shown_name
-from lastword.store import Entry, Record, Store
 
 if TYPE_CHECKING:
     from lastword.rules.rule import Where
+    from lastword.store import Entry, Record, Store
     from lastword.tools import Manifest, Tool
 
 
@@ -186,15 +184,7 @@ class ListedGrant(msgspec.Struct, frozen=True):
     @property
     def left(self) -> str:
         """How much of it was used, in words."""
-        calls, used = self.grant.calls, self.used
-        times = "once" if used == 1 else f"{used} times"
-        said = [f"used {times}" if calls is None else f"{used} of {calls} calls"]
-        for name, most in self.grant.sums.items():
-            total = amount_words(self.totals.get(name, Decimal(0)))
-            said.append(f"{total} of {amount_words(Decimal(most))} {shown_name(name)}")
-        if calls is not None and used >= calls:
-            said.append("used up")
-        return ", ".join(said)
+        return self.grant.account.left_words(self.used, self.totals)
 
 
 @lru_cache(maxsize=MAX_KEPT)  # Each is read three times for every call. Whether it still stands is looked up each time.
@@ -326,7 +316,7 @@ class Grants:
     ) -> tuple[Grant, str] | None:
         """The grant for calls of a tool that misses least of this one, which none covers; and what misses, in words."""
         arguments = values.decode(data)
-        best: tuple[Grant, list[str]] | None = None
+        best: tuple[Grant, Where, list[str]] | None = None
         for grant in await self.standing():
             if (grant.tool, grant.tool_digest) != (tool.name, tool.digest) or not grant.serves(who):
                 continue
@@ -334,9 +324,9 @@ class Grants:
             if where is None or await self.why_over(grant) is not None:
                 continue
             misses = where.misses(arguments, folder() if where.is_volatile else NOWHERE, tool.secrets)
-            if misses and (best is None or len(misses) < len(best[1])):
-                best = grant, misses
-        return None if best is None else (best[0], miss_words(best[1]))
+            if misses and (best is None or len(misses) < len(best[2])):
+                best = grant, where, misses
+        return None if best is None else (best[0], best[1].miss_words(best[2]))
 
     async def waited_before(self, grant: Grant, call_id: str) -> bool:
         """Whether a call was asked about before a grant was given, and the person was not shown its card beside it."""

@@ -12,23 +12,22 @@ yes only where every argument is given exactly, and so never the preset's, which
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastword import config, tools, values
-from lastword.consent import Call, Preset, deciders
+from lastword import values
+from lastword.consent import deciders
 from lastword.display import visible
 from lastword.lazily import load_later
 from lastword.rules.files import Layer, PolicyPlaces, text_of
-from lastword.rules.rule import Budget, PolicyRule, Saying
-from lastword.rules.value import validator
+from lastword.rules.rule import NO_KEY, ONLY_EXACT, Budget, PolicyRule, Saying, any_of
 
 if TYPE_CHECKING:
+    from lastword.consent import Call, Preset
     from lastword.rules import policy_file
     from lastword.tools import Manifest, Tool, ToolRegistry, Trust
 else:
@@ -44,10 +43,6 @@ NOWHERE = Path("/")
 
 CHANGED_TOOL = "the tool is not the one that was accepted for it; lastword policy accept"
 NEW_FILE = "its file is not accepted as it is; lastword policy accept"
-NO_KEY = "this tool must be asked about each time"
-ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
-# Programs that carry out calls of their own, and do not say where. hook/agents.py has which; a test compares.
-WITHOUT_FOLDER = frozenset({"Codex"})
 _UNLIMITED = Budget()
 
 Decision = deciders.Nobody | deciders.Auto | deciders.Ruled | deciders.Forbidden | deciders.Person
@@ -114,7 +109,7 @@ class Policy:
     @classmethod
     def load(cls, places: PolicyPlaces, trust: Trust | None = None) -> Policy | None:
         """All rules that hold; None when there is no file. A ConfigError says what is wrong: then nothing starts."""
-        trust = config.trusted(os.environ) if trust is None else trust
+        trust = places.accepted() if trust is None else trust
         files: list[PolicyFile] = []
         rules: list[PolicyRule] = []
         for layer, path in places.layers():
@@ -122,7 +117,7 @@ class Policy:
             if text is None:
                 continue
             rules += policy_file.read_rules(text, path, layer)
-            files.append(PolicyFile(path, layer, tools.Trust.digest_of(text), trust.covers_file(path, text), text))
+            files.append(PolicyFile(path, layer, trust.digest_of(text), trust.covers_file(path, text), text))
         if not files:
             return None
         accepted = {file.path for file in files if file.is_accepted}
@@ -131,7 +126,7 @@ class Policy:
         def unaccepted(rule: PolicyRule, tool: Tool) -> str | None:
             if rule.file not in accepted:
                 return NEW_FILE
-            return None if known.get(tools.Trust.rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
+            return None if known.get(trust.rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
 
         return cls(rules, unaccepted, files)
 
@@ -204,11 +199,6 @@ class Policy:
         return Verdict("allow", limited[0], others=tuple(limited[1:])) if limited else found
 
     @staticmethod
-    def why_keyless(program: str) -> str:
-        """Why nobody can turn the key of a program's tools; empty where somebody can."""
-        return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
-
-    @staticmethod
     def by_keys(manifest: Manifest, preset: Preset) -> deciders.Nobody | deciders.Auto | deciders.Person:
         """Whose yes a call of this tool needs where no rule speaks of it."""
         if not manifest.require_approval:
@@ -225,14 +215,12 @@ class Policy:
         """Why an allow does not count for a tool as it is, or None."""
         return self._unaccepted(rule, tool)
 
-    def nearest(
-        self, tool: Tool, arguments: dict[str, Any], folder: Folder, most: int | None = MAX_COMPARED
-    ) -> tuple[PolicyRule, list[str]] | None:
-        """The allow that misses least of this call, and what misses; None when there is none for the tool."""
+    def nearest(self, tool: Tool, data: bytes, folder: Folder, most: int | None = MAX_COMPARED) -> str | None:
+        """The allow that misses least of this call, and what misses, in words; None when there is none for the tool."""
         rules = self._rules_of(tool)
         if rules is None:
             return None
-        here = tool.folder_from(folder) if rules.is_volatile else NOWHERE
+        arguments, here = values.decode(data), tool.folder_from(folder) if rules.is_volatile else NOWHERE
         best: tuple[PolicyRule, list[str]] | None = None
         for rule in rules.allow.rules[:most]:
             misses = rule.where.misses(arguments, here, tool.secrets)
@@ -240,7 +228,7 @@ class Policy:
                 misses.append(but)
             if best is None or len(misses) < len(best[1]):
                 best = rule, misses
-        return best
+        return None if best is None else f"{best[0]}: {best[0].where.miss_words(best[1])}"
 
     def _rules_of(self, tool: Tool) -> _ToolRules | None:
         key = tool.name, tool.address
@@ -253,6 +241,32 @@ class Policy:
             mine.sort(key=lambda rule: (rule.budget is not None, rule.name, str(rule.file), rule.line))
             found = self._by_tool[key] = _ToolRules(mine) if mine else None
             return found
+
+
+class PolicyReview:
+    """A policy, read for its author before it decides about anything."""
+
+    def __init__(self, policy: Policy, registry: ToolRegistry) -> None:
+        self._policy = policy
+        self._tools = registry.all()
+
+    def allowed(self) -> Iterator[tuple[PolicyRule, Tool]]:
+        """Each rule that allows, with each tool that it speaks of."""
+        for rule in self._policy.rules:
+            if rule.saying == "allow":
+                yield from ((rule, tool) for tool in self._tools if rule.speaks_of(tool))
+
+    def outdated(self) -> Iterator[str]:
+        """Rules of an accepted file that allow nothing any more, since their tool has changed."""
+        accepted = {file.path for file in self._policy.files if file.is_accepted}
+        for rule, tool in self.allowed():
+            if rule.file in accepted and (why := self._policy.why_unaccepted(rule, tool)):
+                yield f"{rule}: it allows nothing of {tool.name}: {why}"
+
+    def notes(self) -> Iterator[str]:
+        """What its author may not have meant."""
+        for rule in self._policy.rules:
+            yield from (f"{rule}: {note}" for note in rule.notes(self._tools))
 
 
 class _ToolRules:
@@ -273,7 +287,7 @@ class _Group:
 
     @cached_property
     def _any(self) -> Any:
-        return validator({"anyOf": [rule.where.schema for rule in self.rules]})
+        return any_of(rule.where for rule in self.rules)
 
     def all(self, arguments: dict[str, Any], folder: Path) -> Iterable[PolicyRule]:
         if not self.rules:
@@ -306,7 +320,7 @@ def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder
         return found
     if why := _why_not(tool, said):
         but = f"the rule {said.rule} would allow it, but {why}"
-        turned = f"; {key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
+        turned = f"; {PolicyRule.key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
         return deciders.Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
     return _by_rule(said.rule, tuple(_by_rule(other) for other in said.others) if said.others else ())
 
@@ -320,24 +334,10 @@ def _why_not(tool: Tool, said: Verdict) -> str:
     """Why an allow that speaks of a call is not enough; empty when it is."""
     assert said.rule is not None
     if tool.manifest.auto_approve is False:
-        return Policy.why_keyless(tool.carried_out_by or "") or NO_KEY
+        return PolicyRule.why_keyless(tool.carried_out_by or "") or NO_KEY
     if tool.manifest.auto_approve == "exact" and not said.rule.where.is_exact:
         return ONLY_EXACT
     return said.but
-
-
-def key_of(tool: Tool) -> str:
-    """Who turns the key of a tool that keeps a rule from answering, and how; or why nobody can."""
-    if keyless := Policy.why_keyless(tool.carried_out_by or ""):
-        return keyless
-    turned = "bounds" if tool.manifest.auto_approve == "exact" else "exact"
-    lets = f"--standing {turned} lets rules answer{' within bounds' if turned == 'bounds' else ''}"
-    whose, _, name = (tool.address or "").partition(":")
-    if whose == "mcp":
-        return f"lastword mcp trust {name.partition('/')[0]} {lets}"
-    if whose:
-        return f"lastword hook install {whose} {lets}"
-    return f"its author lets rules answer with autoApprove{': true' if turned == 'bounds' else ''}"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -376,24 +376,14 @@ class Explanation(msgspec.Struct, frozen=True):
             return cls("ask", found.why)
         if policy is None:
             return cls("ask", "There are no rules")
-        nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
-        if nearest is None:
+        words = policy.nearest(tool, call.arguments, folder, None)
+        if words is None:
             return cls("ask", f"No rule allows calls of {visible(tool.name)}")
-        words = f"{nearest[0]}: {miss_words(nearest[1])}"
         return cls("ask", f"Nearest: {words}", f"The rule that comes nearest is {words}.")
-
-
-def miss_words(misses: Sequence[str]) -> str:
-    """What misses, in a line."""
-    others = len(misses) - 1
-    does = "argument does" if others == 1 else "arguments do"
-    return f"{misses[0]}; {others} more {does} not fit" if others else misses[0]
 
 
 def _with_nearest(found: deciders.Person, tool: Tool, policy: Policy, data: bytes, folder: Folder) -> deciders.Person:
     if tool.manifest.auto_approve is False:
         return found  # No rule could have allowed it.
-    nearest = policy.nearest(tool, values.decode(data), folder)
-    if nearest is None:
-        return found
-    return deciders.Person(found.missing, f"Asked. Nearest rule: {nearest[0]}: {miss_words(nearest[1])}.")
+    words = policy.nearest(tool, data, folder)
+    return found if words is None else deciders.Person(found.missing, f"Asked. Nearest rule: {words}.")

@@ -34,7 +34,7 @@ from lastword import values
 from lastword.display import visible
 from lastword.errors import ConfigError, NotJSON, did_you_mean
 from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where, is_amount
+from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where
 from lastword.rules.value import is_large_pattern, quoted, shown, shown_name
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class _Reader:
             if bound is None:
                 nearest = did_you_mean(name, list(bounds)) or f"{name} = {{ min = 0.01, max = 20 }}"
                 self._wrong("limits", f"the sum of {shown_name(name)}: where says nothing of it", nearest)
-            if bound.may_be_absent or not is_amount(bound):
+            if bound.may_be_absent or not bound.is_amount:
                 self._wrong(
                     "limits",
                     f"sum: {shown_name(name)} is not bounded to numbers of at least 0",

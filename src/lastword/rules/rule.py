@@ -1,4 +1,5 @@
-"""A rule: of which calls it speaks, and what it says of them. An order of files or rules means nothing here.
+"""A rule: of which calls it speaks, what it says of them, and what its author may not have meant. An order of files or
+rules means nothing here.
 
 An `allow` speaks of every parameter of its tool: what it does not name must not be there. An `ask` or a `deny` speaks
 of the arguments that it names, whatever else is given: otherwise one argument more would be a way around it.
@@ -6,7 +7,7 @@ of the arguments that it names, whatever else is given: otherwise one argument m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -17,6 +18,7 @@ import msgspec
 
 from lastword import values
 from lastword.display import visible
+from lastword.errors import did_you_mean
 from lastword.rules.value import shown_name, validator
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
 Saying = Literal["allow", "ask", "deny"]
 
 SAYINGS: tuple[Saying, ...] = ("allow", "ask", "deny")
+
+NO_KEY = "this tool must be asked about each time"
+ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
+# Programs that carry out calls of their own, and do not say where. hook/agents.py has which; a test compares.
+WITHOUT_FOLDER = frozenset({"Codex"})
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -104,6 +111,13 @@ class Where:
             found += [f"it says nothing of {visible(name[:60])}" for name in arguments if name not in self.bounds]
         return found
 
+    @staticmethod
+    def miss_words(misses: Sequence[str]) -> str:
+        """What misses, in a line."""
+        others = len(misses) - 1
+        does = "argument does" if others == 1 else "arguments do"
+        return f"{misses[0]}; {others} more {does} not fit" if others else misses[0]
+
     def words(self) -> str:
         """All bounds in one sentence."""
         said = (f"{shown_name(name)} {bound.words()}" for name, bound in self.bounds.items())
@@ -115,13 +129,9 @@ class Where:
         return all(bound.is_exact for bound in self.bounds.values())
 
 
-def is_amount(bound: Bound) -> bool:
-    """Whether it is a number that can only add to a sum."""
-    terms = bound.terms
-    known = [terms["is"]] if "is" in terms else terms.get("in")
-    if known is not None:
-        return all(type(value) in (int, float) and value >= 0 for value in known)
-    return "min" in terms and terms["min"] >= 0
+def any_of(bounded: Iterable[Where]) -> Any:
+    """A validator for what lies inside of one of these at least, as far as JSON Schema can say."""
+    return validator({"anyOf": [where.schema for where in bounded]})
 
 
 @dataclass(eq=False, kw_only=True)
@@ -158,6 +168,25 @@ class PolicyRule:
         key = tool.manifest.auto_approve
         return key in (True, "bounds") or (key == "exact" and self.where.is_exact)
 
+    @staticmethod
+    def why_keyless(program: str) -> str:
+        """Why nobody can turn the key of a program's tools; empty where somebody can."""
+        return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
+
+    @staticmethod
+    def key_of(tool: Tool) -> str:
+        """Who turns the key of a tool that keeps a rule from answering, and how; or why nobody can."""
+        if keyless := PolicyRule.why_keyless(tool.carried_out_by or ""):
+            return keyless
+        turned = "bounds" if tool.manifest.auto_approve == "exact" else "exact"
+        lets = f"--standing {turned} lets rules answer{' within bounds' if turned == 'bounds' else ''}"
+        whose, _, name = (tool.address or "").partition(":")
+        if whose == "mcp":
+            return f"lastword mcp trust {name.partition('/')[0]} {lets}"
+        if whose:
+            return f"lastword hook install {whose} {lets}"
+        return f"its author lets rules answer with autoApprove{': true' if turned == 'bounds' else ''}"
+
     def why_unfit(self, tool: Tool) -> str | None:
         """Why an allow is none for the tool, in words: it does not speak of a parameter, or it sums a secret."""
         for parameter in tool.manifest.parameters:
@@ -171,6 +200,47 @@ class PolicyRule:
             if name in tool.secrets:
                 return f"it sums {shown_name(name)}, which is secret, and the sum would tell it"
         return None
+
+    def notes(self, registered: Sequence[Tool]) -> Iterator[str]:
+        """What its author may not have meant, beside the tools at hand."""
+        tools = [tool for tool in registered if self.speaks_of(tool)]
+        if not tools:
+            nearest = did_you_mean(self.tool, [tool.address or tool.name for tool in registered])
+            yield f"there is no tool {visible(self.tool)} here{f'; {nearest}' if nearest else ''}"
+        if unknown := self._unknown_argument(tools):
+            yield f"it never matches: {unknown}"
+        for tool in tools if self.saying == "allow" else ():
+            yield from self._notes_of(tool)
+
+    def _notes_of(self, tool: Tool) -> Iterator[str]:
+        """Why a rule allows less of a tool than it seems to, or more."""
+        manifest, nothing = tool.manifest, f"it allows nothing of {tool.name}"
+        unspoken = [parameter.name for parameter in manifest.parameters if parameter.name not in self.where.bounds]
+        if unspoken:
+            yield f"it says nothing of {', '.join(unspoken)}, so it never matches {tool.name}"
+        if summed := self.why_not_summed(tool):
+            yield f"{nothing}: {summed}"
+        if not self.has_key(tool):
+            yield f"{nothing}: {NO_KEY if manifest.auto_approve is False else ONLY_EXACT}; {self.key_of(tool)}"
+        if tool.address is not None:
+            return  # Servers seldom say which of their texts are paths, and of agents it is known.
+        for name, bound in self.where.bounds.items():
+            if bound.names_folder and not manifest.is_path(name):
+                yield (
+                    f"{tool.name} does not say that {visible(name)} is a path; if it is none, every text that begins "
+                    "with that folder is let through, whatever follows"
+                )
+
+    def _unknown_argument(self, tools: Sequence[Tool]) -> str:
+        """An argument that a rule needs and that none of its tools takes, in words: a slip that would deny nothing."""
+        if not tools or any(tool.manifest.additional_parameters for tool in tools):
+            return ""
+        taken = {parameter.name for tool in tools for parameter in tool.manifest.parameters}
+        for name, bound in self.where.bounds.items():
+            if name not in taken and not bound.may_be_absent:
+                nearest = did_you_mean(name, sorted(taken))
+                return f"{tools[0].name} has no argument {visible(name)}{f'; {nearest}' if nearest else ''}"
+        return ""
 
     @property
     def place(self) -> str:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -32,12 +32,12 @@ from lastword import values
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON
-from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.policy import NO_KEY, ONLY_EXACT, Policy
-from lastword.rules.reach import literal_pattern, simple_words
-from lastword.rules.rule import Where, is_amount
-from lastword.rules.value import amount_of, amount_words, shown_name
-from lastword.tools import Manifest
+from lastword.rules.bounds import Bound, command_like, read_bound
+from lastword.rules.rule import NO_KEY, ONLY_EXACT, PolicyRule, Where
+from lastword.rules.value import EXACT, amount_of, amount_words, shown_name
+
+if TYPE_CHECKING:
+    from lastword.tools import Manifest
 
 # So many digits may a sum have, before and after the point. More of them nobody reads, and some nobody could write out.
 MAX_DIGITS = 30
@@ -102,11 +102,42 @@ class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
             raise LastWordError(why)
         return terms
 
+    @staticmethod
+    def settled_by(
+        terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
+    ) -> list[ApprovalRequest]:
+        """The other waiting cards of its scope that a grant would answer, as far as its limits go."""
+        if request.carried_out_by:
+            return []  # Each waits in a program of its own, which nobody here can tell.
+        where = bounds_of(terms.where)
+        run = request.call_id.rpartition(".")[0]
+        most = GrantTerms.MAX_SETTLED if terms.calls is None else min(GrantTerms.MAX_SETTLED, terms.calls)
+        left = {name: Decimal(total) for name, total in terms.sums.items()}
+        found: list[ApprovalRequest] = []
+        for other in waiting:
+            if (
+                len(found) == most
+                or other.call_id == request.call_id
+                or (other.tool, other.tool_digest) != (request.tool, request.tool_digest)
+                or other.session_id != request.session_id
+                or (terms.scope == "run" and not other.call_id.startswith(f"{run}."))
+                # What a rule wants asked stays asked, and a card that came back wants an answer of its own.
+                or why_no_offer(other) is not None
+                or other.problem is not None
+                or not where.covers(other.arguments, folder)
+            ):
+                continue
+            after = {name: EXACT.subtract(total, amount_of(other.arguments.get(name))) for name, total in left.items()}
+            if all(total >= 0 for total in after.values()):
+                left = after
+                found.append(other)
+        return found
+
 
 def why_no_offer(request: ApprovalRequest) -> str | None:
     """Why nothing can be granted from this card, in words for the person; None when something can."""
     if why := why_none(request.manifest):
-        keyless = Policy.why_keyless(request.carried_out_by)
+        keyless = PolicyRule.why_keyless(request.carried_out_by)
         return f"{keyless}, so it is asked about each time" if keyless else why
     if request.rule_line and not request.missing:
         # No key is missing, and somebody is asked all the same: that is a rule's word, against which no grant is heard.
@@ -120,10 +151,8 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
     elif isinstance(value, str):
         if manifest.is_path(name) and (inside := _folder_around(value, folder)) is not None:
             yield {"under": inside}
-        words = simple_words(value) if name in Manifest.COMMAND_NAMES else None
-        if words is not None and len(words) > 1 and (here := _really(folder)) is not None:
-            args = [literal_pattern(word) for word in words[1:]]
-            yield {"command": {"program": words[0], "args": args, "cwd": here}}
+        if name in manifest.COMMAND_NAMES and (here := _really(folder)) is not None:
+            yield from command_like(value, here)
 
 
 def _folder_around(path: str, folder: Path) -> str | None:
@@ -175,7 +204,7 @@ def _why_not_so_long(request: ApprovalRequest, scope: Scope) -> str:
     if scope == "run":
         return "there is no run"
     name = meant_from_folder(request.manifest, request.arguments) or ""
-    what = "command" if name in Manifest.COMMAND_NAMES else "file"
+    what = "command" if name in request.manifest.COMMAND_NAMES else "file"
     return f"{shown_name(name)} is another {what} in a session of another folder"
 
 
@@ -240,7 +269,7 @@ def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str,
         return f"{ONLY_EXACT[:1].upper()}{ONLY_EXACT[1:]}"
     for name, most in sums.items():
         summed = where.bounds.get(name)
-        if summed is None or not is_amount(summed):
+        if summed is None or not summed.is_amount:
             return f"{shown_name(name)} cannot be summed: it is no number of at least 0"
         if not most.is_finite() or most.is_signed():
             return f"The sum of {shown_name(name)} is a number of at least 0"
@@ -289,7 +318,7 @@ def meant_from_folder(manifest: Manifest, given: Mapping[str, Any]) -> str | Non
             return parameter.name
     if given.get("cwd") is None or not manifest.is_path("cwd"):
         # Also one that a tool takes without having said so.
-        return next((name for name in given if name in Manifest.COMMAND_NAMES and _has_text(given[name], bool)), None)
+        return next((name for name in given if name in manifest.COMMAND_NAMES and _has_text(given[name], bool)), None)
     return None
 
 
