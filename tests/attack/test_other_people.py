@@ -15,8 +15,8 @@ from lastword.cli import run
 from lastword.config import load
 from lastword.consent import ALLOWED, DENIED, Answerer, People
 from lastword.errors import ConfigError, SessionError
-from lastword.journal import Journal, OnceKey, answer_from_elsewhere, data_of, standing_questions
-from lastword.journal.records import AnsweredFacts
+from lastword.journal import Journal, OnceKey, ToolQuestions
+from lastword.journal.records import AnsweredFacts, data_of
 from lastword.server import Tokens
 from lastword.store import Entry, Store, StoreAddress
 from lastword.testing import FixedApprover
@@ -178,11 +178,15 @@ async def test_what_a_tool_asks_is_for_its_own_person(ann, at, store):
     call = asyncio.ensure_future(ann.call("survey"))
     mine, theirs = at("ann"), at("bob")
     await until(ann, lambda: ann.questions())
-    found, _ = await standing_questions(mine)
-    assert await standing_questions(theirs) == ([], {})
+    found, _ = await ToolQuestions(mine).standing()
+    assert await ToolQuestions(theirs).standing() == ([], {})
     with pytest.raises(SessionError, match="another person's to answer"):
-        await answer_from_elsewhere(theirs, found[0], questions.Given({"count": 3}), Answerer.person("ann", "page"))
-    assert await answer_from_elsewhere(mine, found[0], questions.Given({"count": 3}), Answerer.person(where="page"))
+        await ToolQuestions(theirs).answer_from_elsewhere(
+            found[0], questions.Given({"count": 3}), Answerer.person("ann", "page")
+        )
+    assert await ToolQuestions(mine).answer_from_elsewhere(
+        found[0], questions.Given({"count": 3}), Answerer.person(where="page")
+    )
     assert (await asyncio.wait_for(call, PATIENCE_SECONDS)).value == "Given"
 
 

@@ -11,8 +11,8 @@ from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, Us
 from lastword.consent import ALLOWED, DENIED, Answerer, Call, LiveCall
 from lastword.editor import Preview
 from lastword.errors import SessionError
-from lastword.journal import Journal, data_of
-from lastword.journal.records import OnceKey
+from lastword.journal import Journal
+from lastword.journal.records import OnceKey, data_of
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.guard import Observation

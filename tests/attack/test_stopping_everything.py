@@ -16,7 +16,7 @@ from lastword.call import Stopped, stop
 from lastword.call import stop_all as stopping
 from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome
 from lastword.journal import Journal, OnceKey, data_of
-from lastword.journal.queue import this_program
+from lastword.journal.programs import this_program
 from lastword.store import Entry, MemoryStore, Record
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools import Manifest, Tool

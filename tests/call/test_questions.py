@@ -25,7 +25,7 @@ from lastword import (
 from lastword.call.desk import MAX_QUESTIONS
 from lastword.consent import Answerer
 from lastword.errors import ArgumentsError, LastWordError, NotAllowedNow, QuestionError, SessionError, ToolError
-from lastword.journal import answer_from_elsewhere, standing_questions, timeline
+from lastword.journal import ToolQuestions, timeline
 from lastword.testing import FixedAnswers, FixedApprover
 from requirements import requirement
 
@@ -136,7 +136,7 @@ async def test_cancelling_the_call_closes_its_question(registry, travel, arrived
     assert session.questions() == []
     assert not session.answer_question(question.id, Given({"city": "Rome"}))
     assert await asyncio.to_thread(arrived.get, timeout=20) == Closed("the call was cancelled")
-    assert await standing_questions(session.journal) == ([], {})
+    assert await ToolQuestions(session.journal).standing() == ([], {})
 
 
 @requirement("TOOL-66")
@@ -308,19 +308,21 @@ async def test_another_program_may_answer_once_but_give_no_secret(registry, trav
         session = Session(registry, approver=wait_for_answer, journal=here)
         call = asyncio.ensure_future(session.call("travel"))
         await asked(session)
-        (waiting,), _ = await standing_questions(there)
+        (waiting,), _ = await ToolQuestions(there).standing()
         assert not waiting.is_dead
         with pytest.raises(ArgumentsError):
-            await answer_from_elsewhere(there, waiting, Given({"city": 3}), Answerer.person("Ann"))
-        assert await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), Answerer.person("Ann"))
-        assert not await answer_from_elsewhere(there, waiting, Declined(), Answerer.person("Bob"))
+            await ToolQuestions(there).answer_from_elsewhere(waiting, Given({"city": 3}), Answerer.person("Ann"))
+        assert await ToolQuestions(there).answer_from_elsewhere(
+            waiting, Given({"city": "Rome"}), Answerer.person("Ann")
+        )
+        assert not await ToolQuestions(there).answer_from_elsewhere(waiting, Declined(), Answerer.person("Bob"))
         await call
         call = asyncio.ensure_future(session.call("unlock"))
         await asked(session)
-        (waiting,), _ = await standing_questions(there)
+        (waiting,), _ = await ToolQuestions(there).standing()
         with pytest.raises(SessionError, match="secret pin"):
-            await answer_from_elsewhere(there, waiting, Given({"pin": "1"}), Answerer.person("Ann"))
-        assert await answer_from_elsewhere(there, waiting, Declined(), Answerer.person("Ann"))
+            await ToolQuestions(there).answer_from_elsewhere(waiting, Given({"pin": "1"}), Answerer.person("Ann"))
+        assert await ToolQuestions(there).answer_from_elsewhere(waiting, Declined(), Answerer.person("Ann"))
         await call
         assert heard == [Given({"city": "Rome"}), Declined()]
     finally:
@@ -350,10 +352,10 @@ async def test_the_question_of_a_program_that_died_is_dead(registry, heard, tmp_
     here._own_name.let_go()  # As the system does for a process that died.
     there = open_journal(address)
     try:
-        (waiting,), _ = await standing_questions(there)
+        (waiting,), _ = await ToolQuestions(there).standing()
         assert waiting.is_dead
         with pytest.raises(SessionError, match="has ended"):
-            await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), Answerer.person("Ann"))
+            await ToolQuestions(there).answer_from_elsewhere(waiting, Given({"city": "Rome"}), Answerer.person("Ann"))
         assert [life.call_id for life in await there.in_doubt()] == ["pay-1"]
     finally:
         call.cancel()

@@ -14,7 +14,6 @@ from lastword.config import trusted
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms
 from lastword.hook import AGENTS, AgentKeys, Allowed, HookInput, agents_tools, ask
 from lastword.hook.event import Refused, read_input
-from lastword.journal import attending
 from lastword.mcp import write_private
 from lastword.rules import GrantOffer, Grants
 from lastword.tools import Trust
@@ -70,7 +69,7 @@ class AgentHouse:
         return await self._hear(said, None)
 
     async def _hear(self, said: HookInput, terms: Any) -> str:
-        with attending(self.journal.store):
+        with self.journal.programs.attending():
             task = asyncio.ensure_future(ask(self.journal, said, 60))
             card = await self.card(task)
             if card is None:
@@ -119,7 +118,7 @@ class AgentHouse:
 
     async def offer(self, said: HookInput) -> GrantOffer | str:
         """What the card of a call offers."""
-        with attending(self.journal.store):
+        with self.journal.programs.attending():
             task = asyncio.ensure_future(ask(self.journal, said, 60))
             card = await self.card(task)
             assert card is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lastword.consent import Answerer, ApprovalRequest, UserAction
-from lastword.journal import Journal, attending, open_journal
+from lastword.journal import Journal, open_journal
 from surfaces.screens import clean_environment
 from warm import WarmProgram
 
@@ -172,7 +172,7 @@ async def opened(home: Path, *, attended: bool = True) -> AsyncIterator[Queue]:
     """The memory that the hooks of this home ask in, with somebody who watches it."""
     journal = open_journal(f"sqlite:///{home / '.data' / 'lastword' / 'lastword.db'}")
     try:
-        with attending(journal.store) if attended else _nobody():
+        with journal.programs.attending() if attended else _nobody():
             yield Queue(journal)
     finally:
         await journal.close()

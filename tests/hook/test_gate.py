@@ -22,7 +22,7 @@ from hook.gates import (
     heard,
 )
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.journal import attending
+from lastword.journal.programs import Programs
 from lastword.store import StoreAddress
 from requirements import requirement
 from surfaces.screens import clean_environment
@@ -178,7 +178,7 @@ async def test_a_memory_that_cannot_be_opened_is_a_no(gate: Gate, tmp_path: Path
     """Our own crash is a no, whatever it is about; and what cannot be written down afterwards is not passed over."""
     address = f"sqlite:///{tmp_path / 'broken.db'}"
     (tmp_path / "broken.db").write_bytes(b"this is no database at all, and it never was one, and never will be" * 50)
-    with attending(StoreAddress(address).open()):
+    with Programs(StoreAddress(address).open()).attending():
         for said in (CLAUDE_BEFORE, CLAUDE_AFTER):
             answer = await gate.ask(said, "claude", "--store", address)
             assert (answer.code, answer.printed) == (DENIED, "")

@@ -15,7 +15,6 @@ from hook.gates import (
     heard,
 )
 from lastword.consent import ApprovalRequest
-from lastword.journal import handover_in_words
 from requirements import requirement
 
 
@@ -106,7 +105,7 @@ async def test_what_was_allowed_is_handed_over_and_not_said_to_have_been_run(gat
     assert await queue.kinds(call_id) == ["asked", "answered", "burned", "handed_over", "finished"]
     life = await queue.journal.life(call_id)
     assert (life.outcome().kind, life.outcome().success) == ("handed_over", False)
-    assert handover_in_words(life) == "handed over"
+    assert life.handover_in_words() == "handed over"
     assert await queue.journal.in_doubt() == []
 
 
@@ -123,7 +122,7 @@ async def test_the_word_of_the_agent_closes_it_once(gate: Gate, queue: Queue):
             answer = await gate.ask(after, agent)
             assert (answer.code, answer.printed) == (0, "")
         assert (await queue.kinds(call_id)).count("handed_back") == 1
-        assert handover_in_words(await queue.journal.life(call_id)) == "handed over, done"
+        assert (await queue.journal.life(call_id)).handover_in_words() == "handed over, done"
 
 
 @requirement("HOOK-5")
@@ -133,7 +132,7 @@ async def test_a_call_that_failed_there_is_told_as_failed(gate: Gate, queue: Que
     failed = {key: value for key, value in CLAUDE_AFTER.items() if key != "tool_response"}
     await gate.ask(failed | {"hook_event_name": "PostToolUseFailure", "error": "exit code 1"})
     life = await queue.journal.life(call_id)
-    assert handover_in_words(life) == "handed over, failed"
+    assert life.handover_in_words() == "handed over, failed"
     assert life.handed_back is not None
     assert life.handed_back["message"] == "exit code 1"
 
@@ -144,7 +143,7 @@ async def test_other_arguments_than_were_allowed_are_a_departure(gate: Gate, que
     call_id = await allowed(gate, queue, CLAUDE_BEFORE)
     await gate.ask(CLAUDE_AFTER | {"tool_input": {"command": "rm -rf /"}})
     life = await queue.journal.life(call_id)
-    assert handover_in_words(life) == "departed"
+    assert life.handover_in_words() == "departed"
     assert life.departed is not None
     assert life.departed["arguments"] == {"command": "rm -rf /"}
 

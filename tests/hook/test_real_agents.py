@@ -20,7 +20,6 @@ from hook.fake_models import FakeModel
 from hook.gates import Queue, opened
 from hook.installed_agents import NODE, program
 from hook.test_installing import FILES, agreed, lastword
-from lastword.journal import handover_in_words
 from requirements import requirement
 from surfaces.screens import clean_environment
 
@@ -120,7 +119,7 @@ async def test_what_the_person_allowed_happens_and_is_closed_by_the_agent(agent:
         await queue.answer(card, card.allow())
         await queue.until(card.call_id, "handed_back")
     assert (agent.project / "made").exists()
-    assert handover_in_words(await queue.journal.life(card.call_id)) == "handed over, done"
+    assert (await queue.journal.life(card.call_id)).handover_in_words() == "handed over, done"
 
 
 @requirement("HOOK-1")
@@ -144,7 +143,7 @@ async def test_what_the_person_changed_is_what_happens(agent: Agent, queue: Queu
         await queue.until(card.call_id, "handed_back")
     assert (agent.project / "changed").exists()
     assert not (agent.project / "made").exists()
-    assert handover_in_words(await queue.journal.life(card.call_id)) == "handed over, done"
+    assert (await queue.journal.life(card.call_id)).handover_in_words() == "handed over, done"
 
 
 @requirement("HOOK-3")
@@ -238,7 +237,7 @@ async def test_what_a_rule_allows_happens_in_its_folder_without_a_card(tmp_path:
     assert (agent.project / "made").exists()
     [handed] = await queue.journal.store.read(kind="handed_over")
     life = await queue.journal.life(handed.subject)
-    assert handover_in_words(life) == "handed over, done"
+    assert life.handover_in_words() == "handed over, done"
     assert life.handed_over is not None
     assert life.handed_over["why"] == "the rule this very command (policy.toml:2) allows it"
 
@@ -281,7 +280,7 @@ async def test_an_edit_of_claude_code_is_shown_as_a_diff_and_is_what_it_writes(t
         await queue.answer(card, card.allow())
         await queue.until(card.call_id, "handed_back")
     assert (agent.project / "new.md").read_text() == preview.proposed
-    assert handover_in_words(await queue.journal.life(card.call_id)) == "handed over, done"
+    assert (await queue.journal.life(card.call_id)).handover_in_words() == "handed over, done"
 
 
 @requirement("HOOK-4")

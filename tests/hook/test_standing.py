@@ -15,7 +15,7 @@ from lastword.hook import AGENTS, ask
 from lastword.hook.event import Refused
 from lastword.hook.gate import is_ruled
 from lastword.hook.question import NOBODY
-from lastword.journal import attending, data_of
+from lastword.journal import data_of
 from lastword.rules import Grants
 from lastword.rules.rule import WITHOUT_FOLDER
 from requirements import requirement
@@ -194,7 +194,7 @@ async def test_a_link_that_is_turned_while_the_card_waits_allows_nothing(house: 
     link, evil = tmp_path / "link", tmp_path / "evil"
     evil.mkdir()
     link.symlink_to(house.project)
-    with attending(house.journal.store):
+    with house.journal.programs.attending():
         task = asyncio.ensure_future(ask(house.journal, house.said(cwd=str(link)), 60))
         card = await house.card(task)
         assert card is not None
@@ -379,7 +379,7 @@ async def test_hooks_at_the_last_use_win_it_once(house: AgentHouse):
     """Agents start several at the same moment."""
     house.turn(claude="exact")
     await house.grant(house.said(), calls=2)
-    with attending(house.journal.store):
+    with house.journal.programs.attending():
         tasks = [asyncio.ensure_future(ask(house.journal, house.said(), 0.3)) for _ in range(6)]
         answers = await asyncio.gather(*tasks)
     assert sum(not isinstance(answer, Refused) for answer in answers) == 2

@@ -21,7 +21,7 @@ from lastword.hook.event import Refused, answer, read_input
 from lastword.hook.gate import is_ruled
 from lastword.hook.installation import command_for
 from lastword.hook.question import CARRIED_OUT, close
-from lastword.journal import attending, timeline
+from lastword.journal import timeline
 from lastword.web import CallItemBuilder
 from requirements import requirement
 from surfaces.screens import clean_environment
@@ -29,7 +29,7 @@ from surfaces.screens import clean_environment
 
 async def heard(house: AgentHouse, said: HookInput) -> Allowed | Refused:
     """What the agent is told where nobody has to be asked."""
-    with attending(house.journal.store):
+    with house.journal.programs.attending():
         return await ask(house.journal, said, 5)
 
 

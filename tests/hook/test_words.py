@@ -11,8 +11,8 @@ from hook.gates import CLAUDE_AFTER, CLAUDE_BEFORE, PATIENCE_SECONDS, Gate, Queu
 from hook.test_installing import lastword
 from hook.test_once import allowed
 from lastword.card import views
-from lastword.journal import attending, is_attended, timeline
-from lastword.journal.queue import SEATS
+from lastword.journal import timeline
+from lastword.journal.programs import SEATS, Programs
 from lastword.store import MemoryStore
 from lastword.tools import ToolRegistry
 from lastword.web import calls_of
@@ -73,26 +73,26 @@ async def test_lastword_up_is_somebody_who_could_answer_and_its_end_is_nobody(
         async with asyncio.timeout(PATIENCE_SECONDS):
             while b"Open http" not in await up.stdout.readline():
                 pass
-        assert is_attended(nobody.journal.store)
+        assert nobody.journal.programs.is_attended()
     finally:
         up.kill()
         await up.communicate()
-    assert not is_attended(nobody.journal.store)
+    assert not nobody.journal.programs.is_attended()
     assert (await gate.ask(CLAUDE_BEFORE)).decided["permissionDecision"] == "deny"
 
 
 def test_one_of_several_that_leaves_does_not_take_the_others_along():
     """Two pages on one memory, and more of them than there are seats."""
     store = MemoryStore()
-    first = attending(store)
+    first = Programs(store).attending()
     first.__enter__()
-    with attending(store):
+    with Programs(store).attending():
         first.__exit__(None, None, None)
-        assert is_attended(store)
-    assert not is_attended(store)
-    many = [attending(store) for _ in range(SEATS + 2)]
+        assert Programs(store).is_attended()
+    assert not Programs(store).is_attended()
+    many = [Programs(store).attending() for _ in range(SEATS + 2)]
     for each in many:
         each.__enter__()
     for each in many:
         each.__exit__(None, None, None)
-    assert not is_attended(store)
+    assert not Programs(store).is_attended()

@@ -14,7 +14,7 @@ from lastword.call import Limits, wait_for_answer
 from lastword.card import called, entry_of, views
 from lastword.consent import Outcome, People
 from lastword.journal import Journal
-from lastword.journal.queue import program_name
+from lastword.journal.programs import program_name
 from lastword.terminal.chat_commands import groups
 from lastword.web.conversation import Inbox
 from lastword.web.shared_items import Feed

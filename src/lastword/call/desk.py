@@ -23,7 +23,7 @@ from lastword.call.threads import THREADS, start
 from lastword.consent import Answerer, ApprovalRequest, Approver, Outcome, Phase, Seal, UserAction, outcome
 from lastword.display import displayable
 from lastword.errors import Detached, LastWordError, QuestionError, Tampered
-from lastword.journal import OnceKey, how, put_down, question_answer_key, read_given_answer, write_answer
+from lastword.journal import OnceKey, ToolQuestions
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Desk:
         if self._on_question is None:
             log.info("call %s: %s asked something, and nobody answers questions here", question.call_id, question.tool)
             return questions.Closed(questions.NOBODY)
-        await put_down(journal, question, setting.principal)
+        await ToolQuestions(journal).put_down(question, setting.principal)
         waiting = OpenQuestion(question, asyncio.get_running_loop().create_future())
         self.questions[question.id] = waiting
         setting.audience.tell(QuestionAsked(question))
@@ -210,10 +210,10 @@ class Desk:
             raise
         finally:
             del self.questions[question.id]
-        if by is None or not await write_answer(journal, question, answer, by.signed(setting.principal)):
+        if by is None or not await ToolQuestions(journal).write_answer(question, answer, by.signed(setting.principal)):
             # Somebody was faster, in another window or another process. Theirs is the answer.
-            answer, by = await read_given_answer(journal, question, setting.principal)
-        setting.audience.tell(QuestionAnswered(question.call_id, question.id, how(answer), by))
+            answer, by = await ToolQuestions(journal).given_answer(question, setting.principal)
+        setting.audience.tell(QuestionAnswered(question.call_id, question.id, ToolQuestions.how(answer), by))
         return answer
 
     async def _ask_handler(self, on_question: OnQuestion, waiting: OpenQuestion) -> None:
@@ -250,7 +250,7 @@ class Desk:
     def question_answered_elsewhere(self, record: Record) -> None:
         """An answer from elsewhere: if its question waits here, it is answered."""
         for waiting in self.questions.values():
-            if record.once == question_answer_key(waiting.question.id) and not waiting.answer.done():
+            if record.once == ToolQuestions.key(waiting.question.id) and not waiting.answer.done():
                 waiting.answer.set_result((questions.Closed(), None))
 
     def _left(self, question: ToolQuestion) -> None:
@@ -260,7 +260,7 @@ class Desk:
         async def close() -> None:
             try:
                 by = CANCELLED.signed(setting.principal)
-                await write_answer(setting.journal, question, questions.Closed(TOOL_LEFT), by)
+                await ToolQuestions(setting.journal).write_answer(question, questions.Closed(TOOL_LEFT), by)
             except LastWordError as problem:
                 log.warning("call %s: its question could not be closed: %s", question.call_id, problem)
 

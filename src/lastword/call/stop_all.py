@@ -23,15 +23,7 @@ from lastword.call.setting import CANCEL_GRACE_SECONDS
 from lastword.card import called, one_line, summary_of
 from lastword.consent import Answerer, LiveCall, Outcome, Secrets, UserAction
 from lastword.errors import StoreError, Tampered
-from lastword.journal import (
-    ANSWERED,
-    Journal,
-    Life,
-    OnceKey,
-    data_of,
-    question_answer_key,
-    read_answer,
-)
+from lastword.journal import Journal, Life, OnceKey, ToolQuestions, data_of, read_answer
 
 if TYPE_CHECKING:
     from lastword.call.door import Door
@@ -360,12 +352,14 @@ class Subscription:
             # The end is looked up before the answers are: one that comes in between is not slept through.
             head = await store.head()
             answers = list(
-                await self._journal.history(self._setting.session_id, kind=("answered", ANSWERED), after=seen)
+                await self._journal.history(
+                    self._setting.session_id, kind=("answered", ToolQuestions.ANSWERED), after=seen
+                )
                 if seen
                 else ()
             )
             keys = {OnceKey.answer(waiting.request.nonce) for waiting in pending.values()}
-            for key in (keys | {question_answer_key(id) for id in questions}) - known:
+            for key in (keys | {ToolQuestions.key(id) for id in questions}) - known:
                 # A card from before a restart may have its answer already, however far back.
                 known.add(key)
                 if answer := await store.taken(key):
@@ -373,7 +367,7 @@ class Subscription:
             # A stop denies what waits, and is written down before: whoever heard its no first would go on to the next.
             await self.hear_stop()
             for answer in answers:
-                if answer.kind == ANSWERED:
+                if answer.kind == ToolQuestions.ANSWERED:
                     desk.question_answered_elsewhere(answer)
                 else:
                     await desk.answered_elsewhere(answer)

@@ -20,7 +20,7 @@ CallStatus = Literal["waiting", "running", "ended", "doubt", "left"]
 """`doubt`: it was started, and its end is not known. `left`: its program stopped before it was started."""
 ScriptStatus = Literal["running", "done", "failed", "cancelled", "waiting", "left"]
 Waits = Literal["waits", "ended", "unknown"]
-"""Whether the program that asked hears an answer, as journal/queue.py says it."""
+"""Whether the program that asked hears an answer, as journal/programs.py says it."""
 PreviewKind = Literal["text", "changed", "created", "deleted", "renamed", "unchanged"]
 LineKind = Literal["same", "added", "removed", "gap"]
 DiffRow = tuple[LineKind, int | None, int | None, str, tuple[tuple[int, int], ...], str]

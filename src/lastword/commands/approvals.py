@@ -36,7 +36,7 @@ from lastword.commands.invocation import (
     with_own_journal,
 )
 from lastword.consent import Answerer, ApprovalRequest, UserAction
-from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
+from lastword.journal import Journal, StandingQuestion, ToolQuestions, cut
 from lastword.rules import GrantChoice, Grants, SeenStep
 from lastword.terminal import terminal_approver
 
@@ -54,7 +54,7 @@ def approvals(store: str | None, as_json: bool) -> int:
     for call_id, problem in damaged.items():
         complain(f"{call_id} cannot be shown: {problem}")
     ended = FAILED if damaged else DONE
-    asking, damaged_questions = with_journal(store, standing_questions)
+    asking, damaged_questions = with_journal(store, lambda journal: ToolQuestions(journal).standing())
     for call_id, problem in damaged_questions.items():
         complain(f"{call_id} cannot be shown: {problem}")
         ended = FAILED
@@ -156,7 +156,7 @@ def _said(tool: str, action: UserAction) -> str:
 
 async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: UserAction, store: str | None) -> str:
     """Who hears the answer: the program that asked, or the one that goes on where it was."""
-    asker = await asker_of(journal.store, facts)
+    asker = await journal.programs.asker_of(facts)
     if asker == "waits":
         return "The program that asked hears it, and goes on by itself."
     if asker == "unknown":
@@ -222,7 +222,7 @@ def list_tool_questions(asking: Sequence[StandingQuestion]) -> None:
 
 async def find_question(journal: Journal, call_id: str) -> StandingQuestion | None:
     """What the tool of this call asks, if it asks something."""
-    found, damaged = await standing_questions(journal)
+    found, damaged = await ToolQuestions(journal).standing()
     if call_id in damaged:
         raise damaged[call_id]
     return next((standing for standing in found if standing.question.call_id == call_id), None)
@@ -243,7 +243,7 @@ def answer_question(call_id: str, said: str | None, store: str | None, *, plain:
             raise Misused("this question waits no longer", place=call_id)
         question = standing.question
         answer = answer_of(question, "decline", {}) if said == "deny" else await _ask_here(question, plain=plain)
-        return answer, await answer_from_elsewhere(journal, standing, answer, WHO)
+        return answer, await ToolQuestions(journal).answer_from_elsewhere(standing, answer, WHO)
 
     answer, first = with_own_journal(store, PLACE, reply)
     if not first:

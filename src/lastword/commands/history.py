@@ -28,7 +28,7 @@ from lastword.commands.invocation import (
 from lastword.consent import Kept, Secrets
 from lastword.editor import ProjectEditor
 from lastword.errors import EditError, LastWordError, SessionError
-from lastword.journal import Journal, content_of, data_of, handover_in_words, timeline
+from lastword.journal import Journal, Life, data_of, timeline
 
 if TYPE_CHECKING:
     from lastword.store import Record
@@ -192,7 +192,7 @@ async def _call(journal: Journal, record: Record, asker: str | None) -> dict[str
     if ended:
         status = str(data_of(ended[0]).get("kind", "pruned"))
         if status == "handed_over":
-            status = handover_in_words(await journal.life(record.subject))
+            status = (await journal.life(record.subject)).handover_in_words()
     elif asker is not None:
         status = "left waiting" if asker == "ended" else "waiting"
     else:
@@ -230,7 +230,9 @@ def _time(record: Record) -> str:
 
 def held_by(records: Iterable[Record]) -> list[tuple[str, Kept]]:
     """What these records hold, each with the call that returned it."""
-    return [(record.subject, kept) for record in records if record.kind == "finished" for kept in content_of(record)]
+    return [
+        (record.subject, kept) for record in records if record.kind == "finished" for kept in Life.content_of(record)
+    ]
 
 
 def listed(id: str, held: Sequence[tuple[str, Kept]]) -> Iterator[str]:

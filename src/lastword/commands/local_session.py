@@ -41,7 +41,7 @@ from lastword.commands.invocation import (
 from lastword.config import is_own_memory
 from lastword.editor import EDITOR_TOOLS, Privacy, ProjectEditor, editor_tools
 from lastword.errors import EditError, did_you_mean
-from lastword.journal import Journal, attending, cut
+from lastword.journal import Journal, cut
 from lastword.lazily import load_later
 from lastword.mcp import McpServers
 from lastword.rules import Policy, PolicyPlaces
@@ -405,5 +405,5 @@ class Setup:
             assistant = web.AssistantSetup(presets, chosen, words, is_rehearsal, form)
             async with session, web.open_page(app, session, api, assistant, page) as (front, gate):
                 if page.watches_others:
-                    after.enter_context(attending(store))
+                    after.enter_context(session.journal.programs.attending())
                 yield session, front, gate

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lastword import call, consent, tools
 from lastword.errors import SessionError
 from lastword.hook.event import FOLDER, NO_OBJECTION, Allowed, HookInput, Refused, Verdict
-from lastword.journal import Journal, Life, OnceKey, data_of, is_attended, open_default_journal
+from lastword.journal import Journal, Life, OnceKey, data_of, open_default_journal
 from lastword.lazily import load_later
 from lastword.tools.guard import note_agent
 
@@ -87,7 +87,7 @@ async def _unless_told_to_end(asked: Coroutine[Any, Any, Verdict]) -> Verdict:
 
 async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allowed | Refused:
     """Put the card into the queue and wait for the person, no longer than this."""
-    attended = is_attended(journal.store)
+    attended = journal.programs.is_attended()
     if said.is_probe:
         await journal.store.head()  # A gate without its memory would say no to everything; the doctor wants to know.
         return Refused(PROBED)

@@ -38,7 +38,7 @@ from lastword.consent import (
     UserAction,
 )
 from lastword.errors import SessionError, Tampered
-from lastword.journal.queue import OwnName, does_live, waiting_cards, waits_elsewhere
+from lastword.journal.programs import Programs
 from lastword.journal.records import (
     ASKED,
     SESSION_KINDS,
@@ -50,7 +50,6 @@ from lastword.journal.records import (
     OnceKey,
     StartedFacts,
     asked_by,
-    content_of,
     data_of,
     read_answer,
 )
@@ -72,7 +71,9 @@ class Journal:
         self.store: Store = MemoryStore() if store is None else store
         self.clock = clock
         self.people = people or People()
-        self._own_name = OwnName(self.store)
+        self.programs = Programs(self.store)
+        self.data_of = data_of
+        """What a record says. Who holds a journal needs nothing else for it."""
         self._stops, self._next_stop = 0, OnceKey.stop(1)
         self._started_here: dict[str, ref[LiveCall]] = {}
         """The calls that this process has started and not ended. One that nobody holds any more is not carried out."""
@@ -81,24 +82,19 @@ class Journal:
         refuse_if_watched("change the journal")  # its clock, its people or its store, for one
         super().__setattr__(name, value)
 
-    @staticmethod
-    def data_of(record: Record) -> dict[str, Any]:
-        """What a record says; empty when it was pruned. Tampered when nobody writes such a one."""
-        return data_of(record)
-
     # What needs a person is durable before the next step.
 
     def asked(
         self, request: ApprovalRequest, asking: AskingSession | None = None, facts: bytes | None = None
     ) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
-        name = self._own_name
-        facts = facts or request.written(name.current or name.get(), asking, name.program)
+        us = self.programs
+        facts = facts or request.written(us.current or us.own_name(), asking, us.program)
         return self.store.commit(Entry(request.session_id, "asked", request.call_id, self._now(), facts))
 
     def facts_of(self, request: ApprovalRequest, asking: AskingSession | None) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
-        return partial(request.written, self._own_name.get(), asking, self._own_name.program)
+        return partial(request.written, self.programs.own_name(), asking, self.programs.program)
 
     def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> Awaitable[bool]:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
@@ -154,13 +150,13 @@ class Journal:
         if not life.in_doubt or life.started is None:
             return False
         process = life.started["process"]
-        if process == self._own_name.current:
+        if process == self.programs.current:
             started = self._started_here.get(life.call_id)
             live = None if started is None else started()
             return live is not None and live.phase in LiveCall.ACTING
         if life.unwritten:
             return False
-        return does_live(self.store, process)
+        return self.programs.does_live(process)
 
     def holding(self, what: str, name: str) -> AbstractContextManager[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
@@ -186,7 +182,7 @@ class Journal:
     def _overtaking(self, life: Life) -> AbstractContextManager[None]:
         """Decide about a call that another process has started. If that one lives after all, it writes nothing more."""
         process = "" if life.started is None else life.started["process"]
-        if not self._is_of_another(process):
+        if not self.programs.is_another(process):
             return nullcontext()
         hint = "wait for it, or cancel it where it runs"
         return self._holding(f"process:{process}", "this call is still running", life.call_id, hint)
@@ -293,7 +289,7 @@ class Journal:
     async def waiting(self) -> list[dict[str, Any]]:
         """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards.
 
-        `asker` says of each whether the program that asked still waits for the answer (journal/queue.py). Raises
+        `asker` says of each whether the program that asked still waits for the answer (journal/programs.py). Raises
         Tampered when one of them is not what was written.
         """
         found, damaged = await self.questions(everybodys=True)
@@ -306,20 +302,17 @@ class Journal:
 
         For surfaces: one damaged question must not hide those of everybody else, and is itself never shown as a card.
         """
-        return await waiting_cards(self.store, None if everybodys else self.people)
+        return await self.programs.waiting_cards(None if everybodys else self.people)
 
     async def is_used_elsewhere(self, session_id: str) -> bool:
         """Whether another program that lives waits for an answer or carries out a call in this session."""
-        if await waits_elsewhere(self.store, session_id, self._own_name.current):
+        if await self.programs.waits_elsewhere(session_id):
             return True
         for record in await self.store.current("burned", stream=session_id):
             life = await self.life(record.subject)
-            if life.started is not None and self._is_of_another(life.started["process"]) and self.is_running(life):
+            if life.started is not None and self.programs.is_another(life.started["process"]) and self.is_running(life):
                 return True
         return False
-
-    def _is_of_another(self, process: str) -> bool:
-        return process not in ("", self._own_name.current)
 
     async def stops(self) -> int:
         """How often everything was stopped, by anybody who shares this memory."""
@@ -370,7 +363,7 @@ class Journal:
         while page := await self.store.read(kind="finished", after=after, limit=self.store.PAGE_RECORDS):
             after = page[-1].seq
             for record in page:
-                for kept in content_of(record):
+                for kept in Life.content_of(record):
                     await self.content(record.subject, kept.digest)
 
     async def unfinished(self) -> set[str]:
@@ -395,7 +388,7 @@ class Journal:
 
     async def close(self) -> None:
         await self.store.close()
-        self._own_name.let_go()
+        self.programs.let_go()
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
         if action.arguments is not None:
@@ -424,7 +417,7 @@ class Journal:
     ) -> Entry:
         secrets = tool.secrets
         shown = call.arguments if not secrets else values.written(Secrets.hide(values.decode(call.arguments), secrets))
-        name, needed = self._own_name.current or self._own_name.get(), approval != "not_needed"
+        name, needed = self.programs.current or self.programs.own_name(), approval != "not_needed"
         idempotent, process = tool.manifest.idempotent, name if needed else ""
         data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process, why)
         at = int(self.clock() * 1_000_000)
@@ -432,7 +425,7 @@ class Journal:
 
     def process_name(self) -> str:
         """Under which name this process holds what it asked and started, for as long as it lives."""
-        return self._own_name.get()
+        return self.programs.own_name()
 
     def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
         return self.entry(session_id, "settled", call_id, {"why": why}, once=OnceKey.start(call_id, life.starts))

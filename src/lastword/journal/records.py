@@ -6,14 +6,16 @@ Nothing here writes or proves anything. That is the journal's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction
 from lastword.errors import LastWordError, SessionError, Tampered
-from lastword.store import Entry, Record
+
+if TYPE_CHECKING:
+    from lastword.store import Entry, Record
 
 _decode = msgspec.json.Decoder().decode
 
@@ -144,12 +146,21 @@ SESSION_KINDS = (_SAYS.keys() - {"granted", "grant_used", "revoked"}) | {
 """The records that a journal may forget with their session: not those of grants, nor others of a store, such as the
 server's."""
 
-LIFE_KINDS = ("asked", "answered", "started", "handed_over", "handed_back", "departed", "unwritten", "finished")
-"""The records that say how a call stands. The others tell its story."""
-
 
 class Life(msgspec.Struct):
     """What the journal knows of one call: the last of each kind of record."""
+
+    KINDS: ClassVar = (
+        "asked",
+        "answered",
+        "started",
+        "handed_over",
+        "handed_back",
+        "departed",
+        "unwritten",
+        "finished",
+    )
+    """The records that say how a call stands. The others tell its story."""
 
     call_id: str
     session_id: str = ""
@@ -206,7 +217,7 @@ class Life(msgspec.Struct):
     def add(self, record: Record) -> None:
         """Take one more record of this call, in order."""
         self.session_id = record.stream
-        if record.kind not in LIFE_KINDS:
+        if record.kind not in self.KINDS:
             return
         data = data_of(record)
         if record.kind == "asked":
@@ -229,14 +240,19 @@ class Life(msgspec.Struct):
         else:
             self.finished = data
 
+    def handover_in_words(self) -> str:
+        """How a call stands that was handed over, for a list."""
+        if self.departed is not None:
+            return "departed"
+        if self.handed_back is None:
+            return "handed over"
+        return "handed over, done" if self.handed_back["went_well"] else "handed over, failed"
 
-def handover_in_words(life: Life) -> str:
-    """How a call stands that was handed over, for a list."""
-    if life.departed is not None:
-        return "departed"
-    if life.handed_back is None:
-        return "handed over"
-    return "handed over, done" if life.handed_back["went_well"] else "handed over, failed"
+    @staticmethod
+    def content_of(record: Record) -> tuple[Kept, ...]:
+        """What a record says that it holds."""
+        # Nearly no record holds anything, and decoding all of them is most of what a look at a long journal costs.
+        return _kept(data_of(record)) if record.data is not None and b'"content":[' in record.data else ()
 
 
 _decode_started = msgspec.json.Decoder(StartedFacts).decode
@@ -249,7 +265,7 @@ class RunPast(msgspec.Struct, eq=False):
     ENDED: ClassVar = ("run_started", "run_now", "run_finished", "started", "finished")
     """The records to replay what has ended. What was asked and answered about it is seldom needed, and is most of what
     a run has written."""
-    GOING_ON: ClassVar = LIFE_KINDS
+    GOING_ON: ClassVar = Life.KINDS
     """The records of the call that was going on."""
 
     denied: set[tuple[str, bytes]]
@@ -326,12 +342,6 @@ def _terms(written: Any) -> GrantTerms | None:
 def asked_by(records: Sequence[Record]) -> str:
     """The principal of a call, by its last question; empty where nobody was named."""
     return next((str(data_of(r).get("principal", "")) for r in reversed(records) if r.kind == "asked"), "")
-
-
-def content_of(record: Record) -> tuple[Kept, ...]:
-    """What a record says that it holds."""
-    # Nearly no record holds anything, and decoding all of them is most of what a look at a long journal costs.
-    return _kept(data_of(record)) if record.data is not None and b'"content":[' in record.data else ()
 
 
 def _kept(finished: dict[str, Any]) -> tuple[Kept, ...]:

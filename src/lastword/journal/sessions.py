@@ -7,7 +7,6 @@ import os
 from lastword import store
 from lastword.errors import SessionError
 from lastword.journal.journal import Journal
-from lastword.journal.records import data_of
 
 BELONGS = "belongs"
 
@@ -50,4 +49,4 @@ async def open_as(journal: Journal, session_id: str, principal: str, *, is_known
 async def _whose(journal: Journal, session_id: str) -> str:
     """The principal of a session; empty when it is nobody's in particular. Tampered when that was changed."""
     records = await journal.standing(BELONGS, session_id)
-    return str(data_of(records[0]).get("principal", "")) if records else ""
+    return str(journal.data_of(records[0]).get("principal", "")) if records else ""

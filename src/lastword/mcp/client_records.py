@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword import values
-from lastword.journal import Journal, data_of, does_live
+
+if TYPE_CHECKING:
+    from lastword.journal import Journal
 
 STREAM, KIND = "mcp", "mcp_client"
 # Of the clients that were ever connected, so many are looked at.
@@ -54,10 +56,10 @@ async def connected_clients(journal: Journal) -> Sequence[ConnectedClient]:
     found = []
     lives: dict[str, bool] = {}
     for record in await journal.store.read(stream=STREAM, kind=KIND, last=MAX_LOOKED_AT):
-        facts = data_of(record)
+        facts = journal.data_of(record)
         process = str(facts.get("process", ""))
         if process not in lives:
-            lives[process] = does_live(journal.store, process)
+            lives[process] = journal.programs.does_live(process)
         if lives[process]:
             name, principal = str(facts.get("client", "")), str(facts.get("principal", ""))
             found.append(ConnectedClient(name, principal, record.at / 1e6))
@@ -111,7 +113,7 @@ class OpenCalls:
     async def client_of(self, call_id: str) -> str:
         """Who asked for a call first, as it called itself."""
         for record in await self._journal.store.read(subject=call_id, kind="mcp_call", limit=1):
-            return str(data_of(record).get("client", ""))
+            return str(self._journal.data_of(record).get("client", ""))
         return ""
 
     def _name(self, tool: str, arguments: dict[str, Any]) -> str:

@@ -198,6 +198,8 @@ class Policy:
                 limited.append(rule)
         return Verdict("allow", limited[0], others=tuple(limited[1:])) if limited else found
 
+    why_keyless = staticmethod(PolicyRule.why_keyless)
+
     @staticmethod
     def by_keys(manifest: Manifest, preset: Preset) -> deciders.Nobody | deciders.Auto | deciders.Person:
         """Whose yes a call of this tool needs where no rule speaks of it."""
@@ -215,12 +217,14 @@ class Policy:
         """Why an allow does not count for a tool as it is, or None."""
         return self._unaccepted(rule, tool)
 
-    def nearest(self, tool: Tool, data: bytes, folder: Folder, most: int | None = MAX_COMPARED) -> str | None:
-        """The allow that misses least of this call, and what misses, in words; None when there is none for the tool."""
+    def nearest(
+        self, tool: Tool, arguments: dict[str, Any], folder: Folder, most: int | None = MAX_COMPARED
+    ) -> tuple[PolicyRule, list[str]] | None:
+        """The allow that misses least of this call, and what misses; None when there is none for the tool."""
         rules = self._rules_of(tool)
         if rules is None:
             return None
-        arguments, here = values.decode(data), tool.folder_from(folder) if rules.is_volatile else NOWHERE
+        here = tool.folder_from(folder) if rules.is_volatile else NOWHERE
         best: tuple[PolicyRule, list[str]] | None = None
         for rule in rules.allow.rules[:most]:
             misses = rule.where.misses(arguments, here, tool.secrets)
@@ -228,7 +232,7 @@ class Policy:
                 misses.append(but)
             if best is None or len(misses) < len(best[1]):
                 best = rule, misses
-        return None if best is None else f"{best[0]}: {best[0].where.miss_words(best[1])}"
+        return best
 
     def _rules_of(self, tool: Tool) -> _ToolRules | None:
         key = tool.name, tool.address
@@ -376,7 +380,7 @@ class Explanation(msgspec.Struct, frozen=True):
             return cls("ask", found.why)
         if policy is None:
             return cls("ask", "There are no rules")
-        words = policy.nearest(tool, call.arguments, folder, None)
+        words = _nearest_words(policy, tool, call.arguments, folder, None)
         if words is None:
             return cls("ask", f"No rule allows calls of {visible(tool.name)}")
         return cls("ask", f"Nearest: {words}", f"The rule that comes nearest is {words}.")
@@ -385,5 +389,11 @@ class Explanation(msgspec.Struct, frozen=True):
 def _with_nearest(found: deciders.Person, tool: Tool, policy: Policy, data: bytes, folder: Folder) -> deciders.Person:
     if tool.manifest.auto_approve is False:
         return found  # No rule could have allowed it.
-    words = policy.nearest(tool, data, folder)
+    words = _nearest_words(policy, tool, data, folder, MAX_COMPARED)
     return found if words is None else deciders.Person(found.missing, f"Asked. Nearest rule: {words}.")
+
+
+def _nearest_words(policy: Policy, tool: Tool, data: bytes, folder: Folder, most: int | None) -> str | None:
+    """The rule that comes nearest, and what misses, in a line."""
+    best = policy.nearest(tool, values.decode(data), folder, most)
+    return None if best is None else f"{best[0]}: {best[0].where.miss_words(best[1])}"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lastword import values
 from lastword.card import Face, card_of, one_line, question_view, script_line, shortened, views, visible
 from lastword.consent import Answerer, ApprovalRequest, Kept, Kind, Outcome, Secrets, UserAction, outcome
-from lastword.journal import content_of, data_of
+from lastword.journal import Life, data_of
 from lastword.rules import SeenStep
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class CallItemBuilder:
             case "reported":
                 self.reported(data["id"], data["message"], data["fraction"])
             case "finished":
-                self._finished(data["tool"], data["kind"], data["message"], content_of(record), at)
+                self._finished(data["tool"], data["kind"], data["message"], Life.content_of(record), at)
             case "changed_file" if data.get("path") and one_line(data["path"]) not in self.item.changed:
                 self._change(changed=(*self.item.changed, one_line(data["path"])))
             case "undone":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lastword.card import called, entry_of
 from lastword.consent import ApprovalRequest
 from lastword.errors import SessionError, Tampered
-from lastword.journal import StandingQuestion, answer_from_elsewhere, data_of, standing_questions
+from lastword.journal import StandingQuestion, ToolQuestions, data_of
 from lastword.rules import Grants
 from lastword.server import Refusal
 from lastword.web.call_item import CallItemBuilder
@@ -98,7 +98,7 @@ class OtherSessions:
     async def look(self) -> None:
         """Show what waits, and hide what does not any more."""
         found, damaged = await self._journal.questions()
-        standing, more = await standing_questions(self._journal)
+        standing, more = await ToolQuestions(self._journal).standing()
         damaged |= more
         for call_id in damaged.keys() - self._damaged:
             self._view.shown.tell_trouble("A question that waits cannot be shown", damaged[call_id])
@@ -238,7 +238,7 @@ class OtherSessions:
         return True
 
     async def answer_form(self, question: ToolQuestion, answer: QuestionAnswer, by: Answerer) -> bool:
-        first = await answer_from_elsewhere(self._journal, self._asking[question.call_id], answer, by)
+        first = await ToolQuestions(self._journal).answer_from_elsewhere(self._asking[question.call_id], answer, by)
         await self.look()
         return first
 
