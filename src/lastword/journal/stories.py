@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from lastword import values
@@ -55,90 +55,18 @@ def _words(record: Record) -> str | None:
     data = data_of(record)
     if record.data is None:
         return f"{record.kind} (its contents were pruned)"
-    match record.kind:
-        case "asked":
-            again = f", again because {data['problem']}" if data.get("problem") else ""
-            by_person = " as the person changed it" if data.get("author") == "person" else ""
-            return f"asked for {data['tool']} {_short(data['arguments'])}{by_person}{again}"
-        case "forbidden":
-            return f"asked for {data['tool']} {_short(data['arguments'])}, which the rule {data['rule']} denies"
-        case "answered":
-            return _answer(data)
-        case "burned":
-            return "the approval was spent"
-        case "voided":
-            return f"the approval was taken back: {data['why']}"
-        case "stop":
-            return f"everything was stopped by {Answerer.read(data['by'])}"
-        case "stop_heard":
-            count = len(data["calls"])
-            return f"everything was stopped; here {count} call{'' if count == 1 else 's'}"
-        case "stop_settled":
-            return f"told to stop, and still at work: {', '.join(data['working'])}" if data["working"] else None
-        case "started":
-            return f"started {data['tool']} {_short(data['arguments'])} ({_by_whom(data)})"
-        case "handed_over":
-            return f"handed over to {data['to']}: {data['tool']} {_short(data['arguments'])} ({_by_whom(data)})"
-        case "handed_back":
-            how = "done" if data["went_well"] else "failed"
-            return f"{data['to']} says: {how}" + (f": {cut(data['message'])}" if data["message"] else "")
-        case "departed":
-            given = f": {_short(data['arguments'])}" if "arguments" in data else ""
-            return f"{data['to']} departed from what was allowed: {cut(data['why'])}{given}"
-        case "granted":
-            whose = Answerer.read(data.get("by")).whose
-            how_long = GrantTerms.holding_words(
-                data["scope"], data.get("until"), data["session_id"], data.get("run", ""), whose=whose
-            )
-            calls = "" if data.get("calls") is None else f"; calls: {data['calls']}"
-            return f"granted: don't ask again for {data['tool']} {_short(data['where'])}, {how_long}{calls}"
-        case "grant_used":
-            return f"a grant was used: {data.get('words') or data['number']}"
-        case "revoked":
-            return f"the grant ended: {data['why']}" if data["why"] else f"taken back by {Answerer.read(data['by'])}"
-        case "policy_loaded":
-            return f"rules were read: {', '.join(file['path'] for file in data['files'])}"
-        case "restarted":
-            return f"started once more: {data['why']}"
-        case "settled":
-            return f"settled: {data['why']}"
-        case "unwritten" if data.get("by_tool"):
-            return f"it does not know how it ended: {cut(data['why'])}"
-        case "detached":
-            return "nobody waits for the answer any more; the question stays"
-        case "unwritten":
-            return f"its end could not be written down: {cut(data['why'])}"
-        case "reported":
-            return f"reported: {cut(data['message'])}"
-        case "question_asked":
-            return f"{data['question']['tool']} asked: {cut(data['question']['message'])}"
-        case "question_answered":
-            return _question_answer(data)
-        case "finished" if data["kind"] == "handed_over":
-            return None  # The record before it says more.
-        case "finished":
-            return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
-        case "ended_late":
-            return f"its code, which had run on, {data['how']} at last"
-        case "state_set":
-            return f"state {data['key']} = {_short(data['value'])}"
-        case "state_described":
-            return f"state {data['key']} means: {cut(data['description'])}"
-        case "state_cleared":
-            return "state cleared"
-        case "run_started":
-            return f"run of {data['name'] or 'a script'} began"
-        case "run_now":
-            return None
-        case "run_finished":
-            return f"run {data['status']}" + (f": {cut(data['error'])}" if data["error"] else "")
-        case "changing_file":
-            return f"about to change {data['change']['path']}"
-        case "changed_file":
-            return f"changed {data.get('path')}"
-        case "undone":
-            return f"its changes to files were taken back by {data['by']}"
-    return f"{record.kind} {_short(data)}"
+    told = _TOLD.get(record.kind)
+    return f"{record.kind} {_short(data)}" if told is None else told(data)
+
+
+def _asked(data: dict[str, Any]) -> str:
+    again = f", again because {data['problem']}" if data.get("problem") else ""
+    by_person = " as the person changed it" if data.get("author") == "person" else ""
+    return f"asked for {_call_in(data)}{by_person}{again}"
+
+
+def _call_in(data: dict[str, Any]) -> str:
+    return f"{data['tool']} {_short(data['arguments'])}"
 
 
 _APPROVALS = {
@@ -183,6 +111,52 @@ def _dotted(given: dict[str, Any]) -> dict[str, Any]:
     return {k: Secrets.MASK if type(v) is dict and list(v) == ["secret"] else v for k, v in given.items()}
 
 
+def _stop_heard(data: dict[str, Any]) -> str:
+    count = len(data["calls"])
+    return f"everything was stopped; here {count} call{'' if count == 1 else 's'}"
+
+
+def _stop_settled(data: dict[str, Any]) -> str | None:
+    return f"told to stop, and still at work: {', '.join(data['working'])}" if data["working"] else None
+
+
+def _handed_back(data: dict[str, Any]) -> str:
+    said = f": {cut(data['message'])}" if data["message"] else ""
+    return f"{data['to']} says: {'done' if data['went_well'] else 'failed'}{said}"
+
+
+def _departed(data: dict[str, Any]) -> str:
+    given = f": {_short(data['arguments'])}" if "arguments" in data else ""
+    return f"{data['to']} departed from what was allowed: {cut(data['why'])}{given}"
+
+
+def _granted(data: dict[str, Any]) -> str:
+    whose = Answerer.read(data.get("by")).whose
+    run = data.get("run", "")
+    how_long = GrantTerms.holding_words(data["scope"], data.get("until"), data["session_id"], run, whose=whose)
+    calls = "" if data.get("calls") is None else f"; calls: {data['calls']}"
+    return f"granted: don't ask again for {data['tool']} {_short(data['where'])}, {how_long}{calls}"
+
+
+def _revoked(data: dict[str, Any]) -> str:
+    return f"the grant ended: {data['why']}" if data["why"] else f"taken back by {Answerer.read(data['by'])}"
+
+
+def _unwritten(data: dict[str, Any]) -> str:
+    what = "it does not know how it ended" if data.get("by_tool") else "its end could not be written down"
+    return f"{what}: {cut(data['why'])}"
+
+
+def _finished(data: dict[str, Any]) -> str | None:
+    if data["kind"] == "handed_over":
+        return None  # The record before it says more.
+    return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
+
+
+def _run_finished(data: dict[str, Any]) -> str:
+    return f"run {data['status']}" + (f": {cut(data['error'])}" if data["error"] else "")
+
+
 def _short(value: Any) -> str:
     return cut(values.written(value).decode())
 
@@ -191,3 +165,42 @@ def cut(text: str) -> str:
     """A text on one line, of bearable length."""
     text = " ".join(text.split())
     return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]}…"
+
+
+_TOLD: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "asked": _asked,
+    "forbidden": lambda data: f"asked for {_call_in(data)}, which the rule {data['rule']} denies",
+    "answered": _answer,
+    "burned": lambda data: "the approval was spent",
+    "voided": lambda data: f"the approval was taken back: {data['why']}",
+    "stop": lambda data: f"everything was stopped by {Answerer.read(data['by'])}",
+    "stop_heard": _stop_heard,
+    "stop_settled": _stop_settled,
+    "started": lambda data: f"started {_call_in(data)} ({_by_whom(data)})",
+    "handed_over": lambda data: f"handed over to {data['to']}: {_call_in(data)} ({_by_whom(data)})",
+    "handed_back": _handed_back,
+    "departed": _departed,
+    "granted": _granted,
+    "grant_used": lambda data: f"a grant was used: {data.get('words') or data['number']}",
+    "revoked": _revoked,
+    "policy_loaded": lambda data: f"rules were read: {', '.join(file['path'] for file in data['files'])}",
+    "restarted": lambda data: f"started once more: {data['why']}",
+    "settled": lambda data: f"settled: {data['why']}",
+    "unwritten": _unwritten,
+    "detached": lambda data: "nobody waits for the answer any more; the question stays",
+    "reported": lambda data: f"reported: {cut(data['message'])}",
+    "question_asked": lambda data: f"{data['question']['tool']} asked: {cut(data['question']['message'])}",
+    "question_answered": _question_answer,
+    "finished": _finished,
+    "ended_late": lambda data: f"its code, which had run on, {data['how']} at last",
+    "state_set": lambda data: f"state {data['key']} = {_short(data['value'])}",
+    "state_described": lambda data: f"state {data['key']} means: {cut(data['description'])}",
+    "state_cleared": lambda data: "state cleared",
+    "run_started": lambda data: f"run of {data['name'] or 'a script'} began",
+    "run_now": lambda data: None,
+    "run_finished": _run_finished,
+    "changing_file": lambda data: f"about to change {data['change']['path']}",
+    "changed_file": lambda data: f"changed {data.get('path')}",
+    "undone": lambda data: f"its changes to files were taken back by {data['by']}",
+}
+"""What a record of each kind tells; None where another one says more."""
