@@ -349,7 +349,7 @@ async def test_the_question_of_a_program_that_died_is_dead(registry, heard, tmp_
     session = Session(registry, approver=FixedApprover(), journal=here, on_question=wait)
     call = asyncio.ensure_future(session.call("pay", call_id="pay-1"))
     await asked(session)
-    here._own_name.let_go()  # As the system does for a process that died.
+    here.programs.let_go()  # As the system does for a process that died.
     there = open_journal(address)
     try:
         (waiting,), _ = await ToolQuestions(there).standing()

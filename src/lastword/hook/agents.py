@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -35,6 +35,9 @@ SAYS = {
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one agent."""
+
+    # A tool that no agent has. The doctor asks a gate about it, and a gate that works denies it.
+    PROBE: ClassVar = "LastwordProbe"
 
     key: str
     name: str
@@ -153,9 +156,6 @@ AGENTS: dict[str, Agent] = {agent.key: agent for agent in (CLAUDE, CODEX, GEMINI
 
 # A gate gives up this much before the agent gives up on it.
 MARGIN_SECONDS = 60.0
-
-# A tool that no agent has. The doctor asks a gate about it, and a gate that works denies it.
-PROBE = "LastwordProbe"
 
 
 class AgentKeys:

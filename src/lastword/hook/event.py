@@ -21,9 +21,9 @@ import msgspec
 
 from lastword import rules, values
 from lastword.errors import LastWordError, NotJSON
-from lastword.hook.agents import PROBE, Agent
 
 if TYPE_CHECKING:
+    from lastword.hook.agents import Agent
     from lastword.tools import ToolKey  # A call that only looks needs no tools, and an agent waits.
 
 FOLDER = "cwd"
@@ -68,7 +68,7 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_probe(self) -> bool:
         """Whether the doctor asks, who wants to hear a no."""
-        return self.tool == PROBE
+        return self.tool == self.agent.PROBE
 
     @property
     def own_tool(self) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import ConfigError, NotJSON
-from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, PROBE, Agent, AgentKeys
+from lastword.hook.agents import AGENTS, KEYS_FILE, MARGIN_SECONDS, Agent, AgentKeys
 from lastword.mcp import JsonSettings, SettingsFiles, write_private
 from lastword.rules import AgentSettings, PolicyRule
 from lastword.store import StoreAddress, data_folder
@@ -222,7 +222,7 @@ def settings_file(agent: Agent, project: Path | None) -> Path:
 def probe_for(agent: Agent) -> bytes:
     """An event that a gate denies which works."""
     said = {"hook_event_name": agent.before, "session_id": "lastword-doctor", "cwd": os.sep}
-    said |= {"tool_name": PROBE, "tool_use_id": "probe", "tool_input": {}}  # type: ignore[dict-item]
+    said |= {"tool_name": agent.PROBE, "tool_use_id": "probe", "tool_input": {}}  # type: ignore[dict-item]
     return json.dumps(said).encode()
 
 

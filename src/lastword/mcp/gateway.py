@@ -28,7 +28,6 @@ from lastword.mcp.server_files import (
 )
 from lastword.mcp.server_trust import marked
 from lastword.rules import ProtectedFile
-from lastword.store import make_private
 from lastword.tools import tool_id
 
 ENTRY = "lastword"
@@ -97,7 +96,6 @@ class SettingsFiles(Generic[Kept]):
 
     def change(self, file: Path, before: bytes | None, after: bytes, kept: Kept) -> Path | None:
         """Write a file, and return where it lies as it was."""
-        make_private(self.folder)
         write_private(self.kept_in(file), kept)
         file.parent.mkdir(parents=True, exist_ok=True)
         backup = None if before is None else _backup(file)
@@ -150,13 +148,12 @@ class Gateways(SettingsFiles[Wrapped]):
     def wrap(self, plan: Wrapping, secrets: SecretFile) -> Path | None:
         """Carry the change out, and return where the file lies as it was."""
         self.check(plan.file, plan.before)
-        make_private(self.folder)
         for server in plan.servers:
             for name, value in server.secrets.items():
                 secrets.keep(name, value)
         folder = _folder(plan.file)
         entries = [written(server.ours, _in(server, folder)) for server in plan.servers]
-        write_whole(plan.config, "\n".join(entries).encode(), 0o600)
+        write_private(plan.config, "\n".join(entries).encode())
         before, after = plan.before.decode("latin-1"), plan.after.decode("latin-1")
         names = tuple(server.name for server in plan.servers)
         return self.change(

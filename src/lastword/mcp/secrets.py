@@ -35,7 +35,7 @@ class SecretFile:
     """The secrets of this person, by name."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self.file = file or data_folder() / "mcp_secrets.json"
+        self.file = file or own_file("mcp_secrets.json")
 
     def names(self) -> list[str]:
         return sorted(self._read())
@@ -127,10 +127,16 @@ def _is_repeated(key: str, value: Any) -> bool:
     return key in _REPEATED and not isinstance(value, dict)  # An argument may be called `name`.
 
 
+def own_file(name: str) -> Path:
+    """A file in this person's own folder."""
+    return data_folder() / name
+
+
 def write_private(file: Path, value: Any) -> None:
-    """Replace a file that only its owner may read, whole or not at all."""
+    """Replace a file that only its owner may read, whole or not at all. Bytes are written as they are."""
     make_private(file.parent)
-    write_whole(file, msgspec.json.format(msgspec.json.encode(value), indent=1), 0o600)
+    data = value if isinstance(value, bytes) else msgspec.json.format(msgspec.json.encode(value), indent=1)
+    write_whole(file, data, 0o600)
 
 
 def write_whole(file: Path, data: bytes, mode: int | None) -> None:

@@ -29,8 +29,7 @@ from lastword import values
 from lastword.config import MCP_NAME, McpConfig
 from lastword.display import visible
 from lastword.errors import ConfigError, NotJSON, Problem
-from lastword.mcp.secrets import write_private
-from lastword.store import data_folder
+from lastword.mcp.secrets import own_file, write_private
 from lastword.tools import Manifest, ToolKey, manifest_from, tool_id
 from lastword.tools.guard import MARKER
 
@@ -363,7 +362,7 @@ class Pins:
     """All that this person trusted."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self.file = file or data_folder() / "mcp_trusted.json"
+        self.file = file or own_file("mcp_trusted.json")
 
     def of(self, place: Path, name: str) -> Pinned | None:
         return self._read().get(_key(place, name))

@@ -38,10 +38,10 @@ from lastword.mcp.client_messages import (
     still_open,
 )
 from lastword.mcp.client_records import Greeter, OpenCalls
-from lastword.runs import Run
 from lastword.server import Refusal
 
 if TYPE_CHECKING:
+    from lastword.runs import Run
     from lastword.server import Tokens
     from lastword.session import Session
     from lastword.tools import Tool
@@ -234,9 +234,9 @@ class ToolServer:
             ended = await asyncio.shield(task)
             # Whoever asked for the same at the same time may have got it; then this was a second request, and is one.
             if await calls.deliver(found.id, client):
-                if isinstance(ended, Run):
-                    return reply_to_script(ended, is_old=found.is_old)
-                return await reply(session, ended, is_old=found.is_old)
+                if isinstance(ended, Outcome):
+                    return await reply(session, ended, is_old=found.is_old)
+                return reply_to_script(ended, is_old=found.is_old)
 
     def _carry(
         self, session: Session, call_id: str, client: str, name: str, arguments: dict[str, Any]

@@ -22,7 +22,6 @@ from lastword import values
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
 from lastword.display import visible
 from lastword.errors import SessionError
-from lastword.journal import Journal, data_of
 from lastword.rules.account import STREAM, Account, day_words, last_use, use_key
 from lastword.rules.terms import (
     MAX_KEPT,
@@ -34,6 +33,7 @@ from lastword.rules.terms import (
 )
 
 if TYPE_CHECKING:
+    from lastword.journal import Journal
     from lastword.rules.rule import Where
     from lastword.store import Entry, Record, Store
     from lastword.tools import Manifest, Tool
@@ -188,7 +188,7 @@ class ListedGrant(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=MAX_KEPT)  # Each is read three times for every call. Whether it still stands is looked up each time.
-def grant_in(record: Record) -> Grant | None:
+def grant_in(record: Record, data_of: Callable[[Record], dict[str, Any]]) -> Grant | None:
     """The grant that a record holds; None when it is not understood, and so allows nothing."""
     facts = data_of(record)
     try:
@@ -245,7 +245,7 @@ class Grants:
 
     async def standing(self) -> list[Grant]:
         """Those that nobody has taken back, oldest first; their time may be over. Tampered when one was changed."""
-        found = (grant_in(record) for record in await self.journal.standing(GRANTED, STREAM))
+        found = (grant_in(record, self.journal.data_of) for record in await self.journal.standing(GRANTED, STREAM))
         return [grant for grant in found if grant is not None]
 
     async def listed(self, here: str = "") -> list[ListedGrant]:
@@ -339,7 +339,7 @@ class Grants:
         """Take a grant back. False when it had ended. Whether another person has one of that name is not told."""
         journal = self.journal
         records = await journal.store.read(stream=STREAM, subject=grant_id, kind=GRANTED, last=1)
-        grant = grant_in(records[0]) if records else None
+        grant = grant_in(records[0], journal.data_of) if records else None
         is_theirs = grant is not None and not journal.people.sees(grant.by.whose)
         if is_theirs or await journal.store.taken(f"granted:{grant_id}") is None:
             raise SessionError("there is no such grant", place=grant_id, hint="lastword grants lists them")
