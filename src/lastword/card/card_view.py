@@ -7,7 +7,7 @@ to. Secrets are dots. Raw texts go along only where a person can edit them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,9 +15,11 @@ from lastword import values
 from lastword.card import views
 from lastword.card.face import Face, marked_spans
 from lastword.card.text import fold_of, literal, one_line, visible
-from lastword.consent import ApprovalRequest, Secrets
 from lastword.display import is_plain, marks, units
 from lastword.editor import DiffLine, FileDiff, Preview
+
+if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest
 
 # A text beyond this is not edited in a card, and not shown side by side.
 MAX_TEXT = 400_000
@@ -28,7 +30,7 @@ FOLD_LINES_OF_DIFF = 400
 def card_of(request: ApprovalRequest, why_no_grant: str) -> views.CardView:
     """Everything that a person needs to decide. `why_no_grant`: why nothing can be granted from it, if so it is."""
     given = request.arguments
-    words = Face.of(request, fold=False, given=Secrets.mask(given, request.manifest.secrets), preview=False)
+    words = Face.of(request, fold=False, given=request.shown_arguments, preview=False)
     content = _content_of(request, given)
     arguments = tuple(_arguments(request, given, words, content))
     message_fold = fold_of(words.message.text)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from lastword import __version__
 from lastword.errors import LastWordError, OutcomeUnknown, Problem, ToolError
 from lastword.lazily import brought_by
-from lastword.mcp.secrets import Hide, SecretFile, hide_in, hider, without_secrets
 from lastword.mcp.server_answers import PausableClock, put_to_person, quoted, result_of
 from lastword.mcp.server_trust import MAX_TOOLS, Definition, Launch, definition_of, environment, marked
 from lastword.mcp.transports import CONNECT_SECONDS, MAX_ANSWER_BYTES, Complaints, http_client, pipes
 
 if TYPE_CHECKING:
+    from lastword.mcp.secrets import SecretFile
     from lastword.tools import ToolContext
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
@@ -66,9 +66,8 @@ class McpConnection:
         """What the server lists and nobody can use, in words."""
         self._secrets = secrets
         self._on_list = on_list
-        self._used: dict[str, str] = {}
-        self._hide: Hide = hider({})
-        self._complaints = Complaints(self._hide)
+        self._used = secrets.NONE_USED
+        self._complaints = Complaints(self._used)
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
@@ -163,7 +162,7 @@ class McpConnection:
             words = str(problem).partition("\n")[0] or type(problem).__name__
         if complained:
             words = f"{words}; it said: {complained[-600:]}"
-        return marked(self._hide(words))
+        return marked(self._used.hide(words))
 
     @asynccontextmanager
     async def _open(self, stop: asyncio.Event) -> AsyncIterator[Client]:
@@ -173,15 +172,13 @@ class McpConnection:
         async with AsyncExitStack() as after:
             if launch.url is not None:
                 headers, self._used = self._secrets.expand(launch.headers, place)
-                self._hide = hider(self._used)
                 http = await after.enter_async_context(http_client(headers))
                 transport: Any = streamable_http_client(
                     launch.url, http_client=http, max_sse_event_size=MAX_ANSWER_BYTES
                 )
             else:
                 env, self._used = self._secrets.expand(launch.env, place)
-                self._hide = hider(self._used)
-                self._complaints = Complaints(self._hide)
+                self._complaints = Complaints(self._used)
 
                 def ended(why: str) -> None:
                     self.last_error = f"{why}: {self._complaints.text[-600:]}" if self._complaints.text else why
@@ -208,7 +205,7 @@ class McpConnection:
 
     async def _list(self, client: Client) -> list[Definition]:
         info = client.server_info
-        self.version = marked(self._hide(f"{info.name} {info.version}")[:200]) if info is not None else ""
+        self.version = marked(self._used.hide(f"{info.name} {info.version}")[:200]) if info is not None else ""
         found: dict[str, Definition] = {}
         self.unusable = []
         cursor: str | None = None
@@ -227,7 +224,7 @@ class McpConnection:
     def _add(self, found: dict[str, Definition], tool: types.Tool) -> None:
         try:
             said = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            definition = definition_of(without_secrets(said, self._used))
+            definition = definition_of(self._used.without(said))
         except Problem as problem:
             self.unusable.append(problem.fact)
             return
@@ -290,7 +287,7 @@ class McpConnection:
                 known = total is not None and total > 0
                 words = message or (f"{progress:g} of {total:g}" if known else f"{progress:g}")
                 fraction = min(max(progress / total, 0.0), 1.0) if total is not None and total > 0 else None
-                context.report(marked(self._hide(words)[:MAX_PROGRESS_WORDS]), "mcp", fraction=fraction)
+                context.report(marked(self._used.hide(words)[:MAX_PROGRESS_WORDS]), "mcp", fraction=fraction)
 
         running = (context, clock)
         self._running.append(running)
@@ -307,7 +304,7 @@ class McpConnection:
             self._running.remove(running)
             if not sent.done():
                 sent.cancel()
-        return result_of(self.launch.name, answered, self._hide)
+        return result_of(self.launch.name, answered, self._used)
 
     async def _answered(self, sent: asyncio.Future[types.CallToolResult], clock: PausableClock) -> dict[str, Any]:
         """What the server answered; whatever else happens, in the words of a tool."""
@@ -331,13 +328,13 @@ class McpConnection:
         except MCPError as problem:
             if not self.is_up or problem.error.message.startswith(_BROKEN):
                 self._stop.set()
-                why = self.last_error or quoted(problem.error.message, self._hide)
+                why = self.last_error or quoted(problem.error.message, self._used)
                 raise OutcomeUnknown(f"the MCP server {server} broke off in the middle of the call ({why})") from None
-            raise ToolError(f"the MCP server {server} refuses: {quoted(problem.error.message, self._hide)}") from None
+            raise ToolError(f"the MCP server {server} refuses: {quoted(problem.error.message, self._used)}") from None
         except (ValidationError, RuntimeError) as problem:
             words = str(problem).partition("\n")[0]
             raise ToolError(
-                f"the MCP server {server} ran it, but its answer is not what it promised: {quoted(words, self._hide)}. "
+                f"the MCP server {server} ran it, but its answer is not what it promised: {quoted(words, self._used)}. "
                 "What it did stays done"
             ) from None
         except (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as problem:
@@ -354,7 +351,7 @@ class McpConnection:
         if not self._running:
             return types.ElicitResult(action="cancel")
         running, clock = self._running[-1]
-        asked = hide_in(params.model_dump(mode="json", by_alias=True, exclude_none=True), self._hide)
+        asked = self._used.hide_in(params.model_dump(mode="json", by_alias=True, exclude_none=True))
         with clock.paused():
             said = await put_to_person(self.launch.name, asked, running)
         return types.ElicitResult(**said)

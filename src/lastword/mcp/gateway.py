@@ -26,9 +26,8 @@ from lastword.mcp.server_files import (
     servers_in,
     written,
 )
-from lastword.mcp.server_trust import marked
+from lastword.mcp.server_trust import marked, offered_as
 from lastword.rules import ProtectedFile
-from lastword.tools import tool_id
 
 ENTRY = "lastword"
 # What an entry may say. Whatever else is in one could be a restriction that would be lost.
@@ -224,9 +223,9 @@ def _new_name(rule: str, server: ForeignServer) -> str | None:
     if tool is None:
         return None
     if tool == "*":
-        one = tool_id(server.ours, "x")  # All ids of a server's tools begin as this one does.
+        one = offered_as(server.ours, "x")  # All ids of a server's tools begin as this one does.
         return f"mcp__{ENTRY}__{one[: one.index('_x') + 1]}*"
-    return f"mcp__{ENTRY}__{tool_id(server.ours, tool)}"
+    return f"mcp__{ENTRY}__{offered_as(server.ours, tool)}"
 
 
 def _of_server(server: ForeignServer) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -28,11 +28,12 @@ MIN_TELLING = 12
 KEY_BYTES = 32
 # Of a tool's definition: what a call has to repeat to the server as it is.
 _REPEATED = frozenset({"name", "enum", "const", "pattern", "required"})
-Hide = Callable[[str], str]
 
 
 class SecretFile:
     """The secrets of this person, by name."""
+
+    NONE_USED: ClassVar[UsedSecrets]
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file or own_file("mcp_secrets.json")
@@ -55,7 +56,7 @@ class SecretFile:
         write_private(self.file, known)
         return True
 
-    def expand(self, texts: Mapping[str, str], place: str) -> tuple[dict[str, str], dict[str, str]]:
+    def expand(self, texts: Mapping[str, str], place: str) -> tuple[dict[str, str], UsedSecrets]:
         """The texts with their secrets in them, and which secrets those were."""
         known, used = self._read(), dict[str, str]()
 
@@ -67,7 +68,7 @@ class SecretFile:
             used[name] = known[name]
             return known[name]
 
-        return {key: NAMED.sub(put, text) for key, text in texts.items()}, used
+        return {key: NAMED.sub(put, text) for key, text in texts.items()}, UsedSecrets(used)
 
     def _read(self) -> dict[str, str]:
         try:
@@ -79,48 +80,49 @@ class SecretFile:
             raise ConfigError(f"cannot be read ({type(problem).__name__})", place=str(self.file)) from None
 
 
-def hider(used: Mapping[str, str]) -> Hide:
-    """What takes secrets out of a text again."""
-    longest_first = sorted(((v, k) for k, v in used.items() if len(v) >= MIN_HIDDEN), key=lambda pair: -len(pair[0]))
+class UsedSecrets:
+    """The secrets that a server was given, which are taken out again of whatever it says."""
 
-    def hide(text: str) -> str:
-        for value, name in longest_first:
+    def __init__(self, used: Mapping[str, str]) -> None:
+        self._used = used
+        found = ((value, name) for name, value in used.items() if len(value) >= MIN_HIDDEN)
+        self._longest_first = sorted(found, key=lambda pair: -len(pair[0]))
+
+    def hide(self, text: str) -> str:
+        for value, name in self._longest_first:
             if value in text:
                 text = text.replace(value, f"${{{name}}}")
         return text
 
-    return hide
-
-
-def hide_in(value: Any, hide: Hide) -> Any:
-    """The same of a JSON value, however deep a text lies in it."""
-    if isinstance(value, dict):
-        return {hide(key): hide_in(item, hide) for key, item in value.items()}
-    if isinstance(value, list):
-        return [hide_in(item, hide) for item in value]
-    return hide(value) if isinstance(value, str) else value
-
-
-def without_secrets(definition: dict[str, Any], used: Mapping[str, str]) -> dict[str, Any]:
-    """What a server says of a tool, without the secrets that it was given: it is pinned, shown and sent to models.
-
-    A Problem says that one is where it cannot be taken out.
-    """
-    hide = hider(used)
-
-    def cleaned(value: Any) -> Any:
+    def hide_in(self, value: Any) -> Any:
+        """The same of a JSON value, however deep a text lies in it."""
         if isinstance(value, dict):
-            return {name: item if _is_repeated(name, item) else cleaned(item) for name, item in value.items()}
+            return {self.hide(key): self.hide_in(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [cleaned(item) for item in value]
-        return hide(value) if isinstance(value, str) else value
+            return [self.hide_in(item) for item in value]
+        return self.hide(value) if isinstance(value, str) else value
 
-    made: dict[str, Any] = cleaned(definition)
-    text = msgspec.json.encode(made).decode()
-    for name, value in used.items():
-        if len(value) >= MIN_TELLING and msgspec.json.encode(value).decode()[1:-1] in text:
-            raise Problem(f"a tool whose definition holds the secret {name} in a name or a choice")
-    return made
+    def without(self, definition: dict[str, Any]) -> dict[str, Any]:
+        """What a server says of a tool, without them: it is pinned, shown and sent to models.
+
+        A Problem says that one is where it cannot be taken out.
+        """
+        made: dict[str, Any] = self._cleaned(definition)
+        text = msgspec.json.encode(made).decode()
+        for name, value in self._used.items():
+            if len(value) >= MIN_TELLING and msgspec.json.encode(value).decode()[1:-1] in text:
+                raise Problem(f"a tool whose definition holds the secret {name} in a name or a choice")
+        return made
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: item if _is_repeated(name, item) else self._cleaned(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._cleaned(item) for item in value]
+        return self.hide(value) if isinstance(value, str) else value
+
+
+SecretFile.NONE_USED = UsedSecrets({})
 
 
 def _is_repeated(key: str, value: Any) -> bool:

@@ -22,12 +22,12 @@ import msgspec
 
 from lastword.display import left_out
 from lastword.errors import QuestionError, ToolError
-from lastword.mcp.secrets import Hide, hide_in
 from lastword.mcp.server_trust import marked
 from lastword.tools import content as tool_content
 from lastword.tools import questions
 
 if TYPE_CHECKING:
+    from lastword.mcp.secrets import UsedSecrets
     from lastword.tools import ToolContext
 
 # Of what a server says went wrong. A model reads it, and a person may.
@@ -43,15 +43,15 @@ _ADDRESS_FORM = {
 }
 
 
-def result_of(server: str, answer: dict[str, Any], hide: Hide) -> Any:
+def result_of(server: str, answer: dict[str, Any], used: UsedSecrets) -> Any:
     """What a call of a server's tool gave. ToolError, with its words quoted, when the server says that it failed."""
     content = answer.get("content") or []
     if answer.get("isError"):
         words = "\n".join(block["text"] for block in content if block.get("type") == "text")
-        raise ToolError(f"the MCP server {server} says that it failed: {quoted(words or 'nothing more', hide)}")
-    blocks = _joined([_block(block, hide) for block in content])
+        raise ToolError(f"the MCP server {server} says that it failed: {quoted(words or 'nothing more', used)}")
+    blocks = _joined([_block(block, used) for block in content])
     if "structuredContent" in answer:
-        value = hide_in(answer["structuredContent"], hide)
+        value = used.hide_in(answer["structuredContent"])
         # Servers repeat the value as text for clients that know no better.
         rest = [block for block in blocks if not (isinstance(block, str) and _is_json_of(block, value))]
         return tool_content.ToolResult(value, _texts(rest)) if rest or value is None else value
@@ -60,27 +60,27 @@ def result_of(server: str, answer: dict[str, Any], hide: Hide) -> Any:
     return tool_content.ToolResult(None, _texts(blocks)) if blocks else "The server gave nothing back."
 
 
-def quoted(words: str, hide: Hide) -> str:
+def quoted(words: str, used: UsedSecrets) -> str:
     """A server's words, as its words."""
-    words = hide(words)  # All of it, before it is cut: half a secret is one, too.
+    words = used.hide(words)  # All of it, before it is cut: half a secret is one, too.
     return f"“{marked(words[:MAX_QUOTED])}”" + (left_out(len(words) - MAX_QUOTED) if len(words) > MAX_QUOTED else "")
 
 
-def _block(block: dict[str, Any], hide: Hide) -> tool_content.Block | str:
+def _block(block: dict[str, Any], used: UsedSecrets) -> tool_content.Block | str:
     kind = block.get("type")
     if kind == "text":
-        return hide(str(block.get("text", "")))
+        return used.hide(str(block.get("text", "")))
     if kind in ("image", "audio"):
         data, claimed = _bytes(block.get("data")), block.get("mimeType")
         return (tool_content.Image if kind == "image" else tool_content.Audio)(data, media_type=claimed)
     if kind == "resource_link":
         about = f": {block['description']}" if block.get("description") else ""
-        return hide(f"[A link, which was not followed] {block.get('name', '')} {block.get('uri', '')}{about}")
+        return used.hide(f"[A link, which was not followed] {block.get('name', '')} {block.get('uri', '')}{about}")
     if kind == "resource":
         resource = block.get("resource") or {}
-        name = hide(str(resource.get("uri", "")))
+        name = used.hide(str(resource.get("uri", "")))
         if "text" in resource:
-            return tool_content.Text(hide(str(resource["text"])), name=name)
+            return tool_content.Text(used.hide(str(resource["text"])), name=name)
         return tool_content.File(_bytes(resource.get("blob")), media_type=resource.get("mimeType"), name=name)
     return f"[A block of the kind {str(kind)[:60]}, which is not known here]"
 

@@ -253,13 +253,18 @@ def digest_of(definitions: Iterable[Definition]) -> str:
     return values.digest(values.canonical([list(pair) for pair in listed]))
 
 
+def offered_as(server: str, tool: str) -> str:
+    """The id under which a server's tool is offered here."""
+    return tool_id(server, tool)
+
+
 def manifest_for(server: str, definition: Definition, standing: ToolKey = False) -> Manifest:
     """What is known here of a server's tool. What the server hints can only make its card louder.
 
     It always asks, unless the person has turned its key (`standing`) and a rule or a grant of theirs turns the other.
     """
     fields = definition.fields()
-    id = tool_id(server, definition.name)
+    id = offered_as(server, definition.name)
     description = fields.get("description")
     said = marked(description) if isinstance(description, str) and description.strip() else ""
     form = {

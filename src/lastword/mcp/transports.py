@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:
-    from lastword.mcp.secrets import Hide
+    from lastword.mcp.secrets import UsedSecrets
     from lastword.mcp.server_trust import Launch
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2"):
@@ -50,8 +50,8 @@ _WATCHDOG = Path(__file__).with_name("watchdog.py")
 class Complaints:
     """The last that a server wrote on its standard error, without the secrets that it was given."""
 
-    def __init__(self, hide: Hide) -> None:
-        self._hide = hide
+    def __init__(self, used: UsedSecrets) -> None:
+        self._used = used
         self._kept = b""
 
     def add(self, data: bytes) -> None:
@@ -59,7 +59,7 @@ class Complaints:
 
     @property
     def text(self) -> str:
-        return self._hide(self._kept.decode("utf-8", "replace")).strip()
+        return self._used.hide(self._kept.decode("utf-8", "replace")).strip()
 
 
 @asynccontextmanager
