@@ -123,6 +123,10 @@ class Where:
         said = (f"{shown_name(name)} {bound.words()}" for name, bound in self.bounds.items())
         return ", ".join(said) or "without arguments"
 
+    def words_of(self, tool: str) -> str:
+        """The same of the calls of a tool."""
+        return f"{visible(tool)}, {self.words()}"
+
     @property
     def is_exact(self) -> bool:
         """Whether every argument is given exactly."""

@@ -30,7 +30,6 @@ import msgspec
 
 from lastword import values
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
-from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON
 from lastword.rules.bounds import Bound, command_like, read_bound
 from lastword.rules.rule import NO_KEY, ONLY_EXACT, PolicyRule, Where
@@ -332,7 +331,7 @@ def _has_text(value: Any, is_such: Callable[[str], bool]) -> bool:
 
 def terms_words(tool: str, where: Mapping[str, Any]) -> str:
     """What a grant is for, in a line."""
-    return f"{visible(tool)}, {bounds_of(where).words()}"
+    return bounds_of(where).words_of(tool)
 
 
 def limits_words(calls: int | None, sums: Mapping[str, str]) -> str:
