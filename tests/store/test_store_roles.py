@@ -22,18 +22,21 @@ from requirements import requirement
 
 
 @pytest.fixture
-async def kept(postgres, tmp_path, monkeypatch):
-    """A journal of its owner's, and two roles: one for programs, one that may forget."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    address = postgres.new_store()
+async def owner(address, opened):
+    """The owner of a journal, in which there is something."""
+    store = opened(address)
+    await store.commit(entry(1, data=b'{"secret":1}', contents=(b"image",)), entry(2, once="key"))
+    return store
+
+
+@pytest.fixture
+async def kept(owner, address, postgres):
+    """That journal, and two roles: one for programs, one that may forget."""
     for role in ("program", "pruner", "stranger"):
         postgres.sql(f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    owner = PostgresStore(address)
-    await owner.commit(entry(1, data=b'{"secret":1}', contents=(b"image",)), entry(2, once="key"))
     await owner.grant("program", forgetting=False)
     await owner.grant("pruner", forgetting=True)
-    yield address
-    await owner.close()
+    return address
 
 
 def for_role(address: str, role: str) -> str:
@@ -86,7 +89,7 @@ ATTACKS = [
 
 
 @requirement("TEAM-7")
-async def test_the_role_of_a_program_can_neither_change_nor_delete(kept, opened):
+async def test_the_role_of_a_program_can_neither_change_nor_delete(kept, owner):
     """Whoever takes over a program, or finds its password, can say new things and unsay nothing."""
     raw = await asyncpg.connect(for_role(kept.partition("?")[0], "program"))
     await raw.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema_of(kept)} TO program")  # Told of, and done by nobody.
@@ -94,7 +97,6 @@ async def test_the_role_of_a_program_can_neither_change_nor_delete(kept, opened)
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await raw.execute(attack.format(schema=schema_of(kept)))
     await raw.close()
-    owner = opened(kept)
     assert (await owner.verify()).seq == 2
 
 
@@ -128,7 +130,7 @@ async def test_a_role_without_rights_reads_nothing_and_is_told_who_gives_them(ke
 
 
 @requirement("TEAM-7")
-async def test_a_forged_append_is_refused_or_found(kept, opened):
+async def test_a_forged_append_is_refused_or_found(kept, owner):
     """A program's role may call the function that appends. What does not follow is refused, or breaks the chain."""
     schema = schema_of(kept)
     raw = await asyncpg.connect(for_role(kept.partition("?")[0], "program"))
@@ -143,7 +145,6 @@ async def test_a_forged_append_is_refused_or_found(kept, opened):
     sql = f"SELECT {schema}.append({form}, NULL, 2, '{head}', gen_random_uuid(), {arguments}, {rest})"
     await raw.execute(sql, [b"x"])
     await raw.close()
-    owner = opened(kept)
     with pytest.raises(Tampered, match="record 3"):
         await owner.verify()
 
@@ -170,10 +171,9 @@ async def test_a_forged_append_is_refused_or_found(kept, opened):
         "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ],
 )
-async def test_what_the_owner_of_the_database_changes_is_found(kept, postgres, tampering, opened):
+async def test_what_the_owner_of_the_database_changes_is_found(owner, address, postgres, tampering):
     """Somebody always can. Then verifying says so."""
-    postgres.sql(tampering.format(schema=schema_of(kept)))
-    owner = opened(kept)
+    postgres.sql(tampering.format(schema=schema_of(address)))
     with pytest.raises(Tampered):
         await owner.verify()
 
@@ -345,13 +345,9 @@ def test_a_password_from_the_environment_shows_in_no_process_list_and_no_report(
     server, authority = guarded
     address = guarded_address(server, sslmode="verify-full", sslrootcert=str(authority))
     environment = {"PATH": "/usr/bin:/bin", "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "lastword", "doctor"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "lastword", "doctor"],
-        env=environment | {"LASTWORD_STORE": address},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=tmp_path,
+        command, env=environment | {"LASTWORD_STORE": address}, stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
     listed = Path(f"/proc/{process.pid}/cmdline").read_text()
     said, _ = process.communicate(timeout=60)
