@@ -12,6 +12,7 @@ from lastword.display import displayable
 from lastword.terminal.approver import TerminalApprover
 from lastword.testing import FixedApprover
 from requirements import requirement
+from tries import tries
 
 # Without halves of characters, which no journal can hold: they are replaced when an answerer is made.
 names = st.text(max_size=50).map(displayable)
@@ -20,6 +21,7 @@ others = st.builds(Answerer, st.sampled_from(["preset", "waiver", "line", "rule"
 
 
 @requirement("TOOL-59")
+@tries()
 @given(people | others)
 def test_whoever_answered_is_read_back_as_they_were_written(answerer: Answerer):
     """The record is data. No name can turn one kind into another."""

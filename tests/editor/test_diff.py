@@ -305,6 +305,7 @@ def test_the_same_change_of_another_file_is_another_diff():
     assert FileDiff.of(Preview("one.txt", None, None, new)).kind == "created"
 
 
+@tries()
 @given(texts, st.integers(1, 5))
 def test_a_text_is_cut_into_lines_whatever_the_block(text: str, block: int):
     """Cutting it in pieces is for the sake of others, and must not be seen."""

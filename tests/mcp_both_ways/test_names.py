@@ -11,6 +11,7 @@ from lastword.mcp.server_trust import check_server_name
 from lastword.tools import Manifest, tool_id
 from lastword.tools.manifest import NAME
 from requirements import requirement
+from tries import tries
 
 SERVERS = st.text(string.ascii_lowercase[:3] + "0-", min_size=1, max_size=5)
 # Few characters, so that names nearly meet: what is turned into an underscore, and underscores.
@@ -19,6 +20,7 @@ PAIRS = st.tuples(SERVERS, TOOLS)
 
 
 @requirement("MCP-4")
+@tries()
 @given(PAIRS, PAIRS)
 @example(("a", "_b"), ("a-", "b"))
 @example(("a", "x-y"), ("a", "x_y"))
@@ -30,6 +32,7 @@ def test_two_pairs_of_server_and_tool_never_share_an_id(one, other):
 
 
 @requirement("MCP-4")
+@tries()
 @given(PAIRS)
 def test_every_id_can_be_called_by_scripts_and_models(pair):
     """An id has the form of all our ids, whatever a server calls its tool."""
@@ -39,6 +42,7 @@ def test_every_id_can_be_called_by_scripts_and_models(pair):
 
 
 @requirement("MCP-4")
+@tries()
 @given(PAIRS)
 def test_a_tool_cannot_be_named_so_that_its_id_is_that_of_one_with_a_digest(pair):
     """The two forms are apart: a server that computes the digest of a neighbour's tool gains nothing by it."""

@@ -242,7 +242,7 @@ async def come_back(work):
 
 
 @requirement("TEAM-5")
-@pytest.mark.parametrize("times", [8, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [3, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("guesses", [postgres_ledger.GUESSES, 0])
 async def test_a_commit_whose_answer_is_lost_is_looked_up_and_not_repeated(

@@ -16,6 +16,7 @@ from lastword.wire.sse import (
     write_event,
     write_retry,
 )
+from tries import tries
 
 PLENTY = 1_000_000
 
@@ -38,6 +39,7 @@ def cut(stream: bytes, places: list[int]) -> list[bytes]:
     return [stream[start:end] for start, end in pairwise(ends)]
 
 
+@tries()
 @given(st.lists(events, max_size=5), st.lists(st.integers(0, 10_000), max_size=12), st.booleans())
 def test_what_was_written_is_read_wherever_it_is_cut(sent, places, with_noise):
     """Writer and reader are twins: a stream that the network cuts inside a name, a character or a line end is whole."""
@@ -46,6 +48,7 @@ def test_what_was_written_is_read_wherever_it_is_cut(sent, places, with_noise):
     assert read(*cut(stream, places)) == sent
 
 
+@tries()
 @given(st.lists(events, max_size=4), st.lists(st.integers(0, 10_000), max_size=12))
 def test_lines_may_end_as_other_servers_end_them(sent, places):
     """A model's server on another system ends its lines with CRLF; a piece may end between the two."""
