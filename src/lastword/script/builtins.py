@@ -50,6 +50,8 @@ _SHOWING = 12
 PLACEHOLDER = re.compile(r"(\{\{|\}\}|\{[A-Za-z_][A-Za-z0-9_]*\})")
 """What FORMAT replaces: names in braces, and braces that are written twice. Every other brace stays as it is."""
 DOUBLED = frozenset(["{{", "}}"])
+# A template with more gaps is cut when it is used, where that is paid for.
+MAX_GAPS = 200
 # Possessive, as in tokens.py: no text makes the pattern try twice.
 _NUMBER = re.compile(r"\s*+[-+]?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?\s*+")
 _NUMBERS = frozenset([int, float])

@@ -12,7 +12,7 @@ Closures that scripts are full of take what they need as defaults of their param
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,12 +22,12 @@ from lastword.script.builtins import (
     DOUBLED,
     ENTRY_WORDS,
     LIST_WORDS,
+    MAX_GAPS,
     OBJECT_WORDS,
     PLACEHOLDER,
     Body,
-    Builtin,
 )
-from lastword.script.hints import hint_for_function, missing_key
+from lastword.script.hints import missing_key, wrong_function
 from lastword.script.operators import (
     SHORT_STRING,
     Operand,
@@ -43,12 +43,10 @@ from lastword.script.operators import (
     sign,
 )
 from lastword.script.runtime import RUN, Closure, Frame, RunState
-from lastword.script.scopes import Scopes, read_first
-from lastword.script.tokens import PlacedError, TypeMismatch, UnknownFunction, WrongArity
+from lastword.script.scopes import Scopes
+from lastword.script.tokens import PlacedError, TypeMismatch
 from lastword.values import scalar_text
 
-# A template with more gaps is cut when it is used, where that is paid for.
-MAX_GAPS = 200
 # Longer chains run in a loop, so that no chain is deep.
 MAX_NESTED_CHAIN = 6
 # Python binds a method of an imported name anew at each call, so these are bound here.
@@ -63,8 +61,8 @@ class Expressions:
 
     __slots__ = ("cost", "elastic", "scopes", "words")
 
-    def __init__(self, scopes: Scopes) -> None:
-        self.scopes = scopes
+    def __init__(self, given: Iterable[str]) -> None:
+        self.scopes = Scopes.of(given)
         self.cost = 0
         self.words = 0
         self.elastic = False
@@ -92,7 +90,7 @@ class Expressions:
         if slot is None:
             place = self.scopes.find(node.name)
             self.cost += 0 if place is None else place.count - 1
-            return read_first(place, node.name, self.scopes, node.at)
+            return self.scopes.read_first(place, node.name, node.at)
 
         def look(f: Frame, slot: int = slot) -> Any:
             return f[slot]
@@ -100,7 +98,7 @@ class Expressions:
         return look
 
     def _list(self, node: nodes.ListOf) -> Closure:
-        self.words += LIST_WORDS + len(node.items)
+        self.take_words(node)
         items = self.closures(node.items)
         if len(items) == 2:
             first, second = items
@@ -112,7 +110,7 @@ class Expressions:
         return lambda f: [item(f) for item in items]
 
     def _object(self, node: nodes.ObjectOf) -> Closure:
-        self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+        self.take_words(node)
         constants, entries = self.entries(node)
 
         def make(
@@ -124,6 +122,14 @@ class Expressions:
             return made
 
         return make
+
+    def take_words(self, node: nodes.ListOf | nodes.ObjectOf) -> None:
+        """Count what a list or an object takes that is made here."""
+        if type(node) is nodes.ListOf:
+            self.words += LIST_WORDS + len(node.items)
+        else:
+            assert type(node) is nodes.ObjectOf
+            self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
 
     def entries(self, node: nodes.ObjectOf | nodes.CallNode) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
         """An object, or the arguments of a CALL, in their order with the constants filled in; closures for the rest."""
@@ -271,17 +277,26 @@ class Expressions:
         index = self.closure(step.index)
         return lambda f, value: element(value, index(f), at)
 
+    def body_of(self, node: nodes.Function) -> Body | None:
+        """What a function does; None where its name or the number of its arguments is wrong."""
+        builtin = _builtin(node.name)
+        return builtin.body if builtin is not None and builtin.least <= len(node.arguments) <= builtin.most else None
+
+    def refusal(self, node: nodes.Function) -> Callable[[], PlacedError]:
+        """What is wrong with such a function. The words are made when the script gets there."""
+        return partial(wrong_function, node, BUILTINS)
+
     def _function(self, node: nodes.Function) -> Closure:
         self.elastic = True
-        builtin = _builtin(node.name)
-        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
-            return _raise(partial(wrong_function, node, builtin))
+        body = self.body_of(node)
+        if body is None:
+            return _raise(self.refusal(node))
         if node.name == "FORMAT":
             template, values = node.arguments
             text = template.value if type(template) is nodes.Literal else None
             if type(text) is str and type(values) is nodes.ObjectOf and text.count("{") <= MAX_GAPS:
                 return self._template(text, values, node.at)
-        body, at = builtin.body, node.at
+        at = node.at
         if len(node.arguments) == 1:
             only = self.closure(node.arguments[0])
 
@@ -387,7 +402,7 @@ MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
 def calc(node: nodes.Calc) -> Callable[[Frame, list[Any]], Any]:
     """A CALC as a function of its variables' values."""
     keys = node.variables.keys
-    formula = Expressions(Scopes.of(keys)).closure(node.formula)
+    formula = Expressions(keys).closure(node.formula)
     value_ats, at = [value.at for value in node.variables.values], node.formula_at
 
     def evaluate(f: Frame, values: list[Any]) -> Any:
@@ -410,23 +425,6 @@ def _is_short(node: nodes.Chain) -> bool:
         type(operand) is nodes.Literal and (type(operand.value) is not str or len(operand.value) < SHORT_STRING)
         for operand in node.operands
     )
-
-
-def wrong_function(node: nodes.Function, builtin: Builtin | None) -> PlacedError:
-    """What is wrong with the name or the number of arguments of a function, known without running it."""
-    if builtin is None:
-        hint = hint_for_function(node.name, BUILTINS)
-        return UnknownFunction(f"unknown function {node.name}", node.at, hint=hint)
-    words = f"{node.name} takes {_how_many(builtin)}, not {len(node.arguments)}"
-    return WrongArity(words, node.at, hint=f"write {builtin.usage}")
-
-
-def _how_many(builtin: Builtin) -> str:
-    if builtin.least == builtin.most:
-        return {0: "no argument", 1: "1 argument"}.get(builtin.least, f"{builtin.least} arguments")
-    if builtin.most > 10:
-        return f"at least {builtin.least} argument{'s' if builtin.least > 1 else ''}"
-    return f"{builtin.least} to {builtin.most} arguments"
 
 
 def _raise(problem: Callable[[], PlacedError]) -> Closure:

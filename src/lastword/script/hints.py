@@ -9,11 +9,11 @@ and braces in a text that is printed as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from lastword.errors import did_you_mean
-from lastword.script.nodes import Function, Literal
+from lastword.script.nodes import CallNode, Chain, Expression, Function, Literal, children
 from lastword.script.tokens import (
     DIGITS,
     END,
@@ -26,6 +26,8 @@ from lastword.script.tokens import (
     PlacedError,
     ScriptWarning,
     UndefinedVariable,
+    UnknownFunction,
+    WrongArity,
     is_name,
     is_string,
 )
@@ -358,3 +360,59 @@ def missing_key(key: str, known: Collection[str], at: int) -> FormatKey:
         at,
         hint=nearest(key, known) or f"add {key} to the object, or write {{{{{key}}}}} for plain braces",
     )
+
+
+def wrong_function(node: Function, builtins: Mapping[str, Any]) -> PlacedError:
+    """What is wrong with the name or the number of arguments of a function, known without running it."""
+    builtin = builtins.get(node.name)
+    if builtin is None:
+        hint = hint_for_function(node.name, builtins)
+        return UnknownFunction(f"unknown function {node.name}", node.at, hint=hint)
+    words = f"{node.name} takes {_how_many(builtin)}, not {len(node.arguments)}"
+    return WrongArity(words, node.at, hint=f"write {builtin.usage}")
+
+
+def _how_many(builtin: Any) -> str:
+    if builtin.least == builtin.most:
+        return {0: "no argument", 1: "1 argument"}.get(builtin.least, f"{builtin.least} arguments")
+    if builtin.most > 10:
+        return f"at least {builtin.least} argument{'s' if builtin.least > 1 else ''}"
+    return f"{builtin.least} to {builtin.most} arguments"
+
+
+def skipped_calls(node: Expression) -> Iterator[ScriptWarning]:
+    """The warnings for CALLs in the later operands of AND and OR."""
+    waiting: list[tuple[Expression, str | None]] = [(node, None)]
+    while waiting:
+        part, operator = waiting.pop()
+        if type(part) is CallNode and operator is not None:
+            yield ScriptWarning(
+                f"this CALL is skipped when what stands before {operator} decides",
+                part.at,
+                hint="if it should always run, CALL it first: LET result = CALL …",
+            )
+        if type(part) is Chain and part.operators[0] in ("AND", "OR"):
+            waiting.append((part.operands[0], operator))
+            waiting.extend((operand, part.operators[0]) for operand in part.operands[1:])
+        else:
+            waiting.extend((child, operator) for child in children(part))
+
+
+def hides(name: str, at: int) -> ScriptWarning:
+    """The warning for a LET in a loop that was probably meant to change the variable outside."""
+    return ScriptWarning(
+        f"this LET makes a new {name} in every round; the {name} outside the loop never changes",
+        at,
+        hint=f"write SET {name} = … to change the one outside, or use another name",
+    )
+
+
+def other_literal(value: Expression, wanted: str) -> str | None:
+    """How somebody would write the literal they meant."""
+    if type(value) is Literal and type(value.value) is str and wanted == "number":
+        return "write the number without quotes" if value.value.replace(".", "", 1).isdigit() else None
+    if type(value) is Literal and value.value is not None and wanted == "string":
+        return "write it in double quotes"
+    if wanted == "list":
+        return "write a list: [value]"
+    return None

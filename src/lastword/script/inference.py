@@ -10,16 +10,15 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Any
 
-from lastword.script import nodes
-from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER
-from lastword.script.expressions import MAX_GAPS, wrong_function
-from lastword.script.hints import hint_for_word, missing_key, near_key, nearest, operand_hint, seldom_meant
+import msgspec
+
+from lastword.script import hints, nodes
+from lastword.script.builtins import BUILTINS, DOUBLED, MAX_GAPS, PLACEHOLDER
 from lastword.script.signatures import (
     ANY,
     KINDS,
     OPERATORS,
     Kind,
-    Known,
     Shape,
     Signature,
     Signatures,
@@ -32,7 +31,6 @@ from lastword.script.tokens import (
     IndexOutOfBounds,
     MemberAccess,
     PlacedError,
-    ScriptWarning,
     ToolArgument,
     ToolNotFound,
     TypeMismatch,
@@ -48,6 +46,49 @@ _kind = KINDS.get
 _DIVISIONS = {"/": "division", "%": "modulo"}
 # What a TRY CALL gives: the value is null where there is none.
 _TRIED = Shape({"success": "boolean", "message": "string", "value": ANY, "kind": "string"})
+
+
+class Known(msgspec.Struct, eq=False):
+    """What is known of the names at the top, or in one iteration of a FOR."""
+
+    kinds: dict[str, Kind] = {}
+    sure: set[str] = set()
+    news: list[tuple[str, Kind, bool]] = []
+    """What was known before each change, so that a branch can be taken back."""
+    lets: dict[str, int] = {}
+    """Where each name is first given a value here."""
+    missed: set[str] = set()
+    """Names that were read here before this scope had them, and so were read from outside."""
+    hidden: dict[str, int] = {}
+    """Names of this scope for which a loop inside made a variable of its own, and where."""
+
+    def define(self, name: str, kind: Kind, at: int) -> None:
+        """A LET: from here on the name surely has this kind."""
+        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
+        self.kinds[name] = kind
+        self.sure.add(name)
+        self.lets.setdefault(name, at)
+        if self.hidden:
+            self.hidden.pop(name, None)
+
+    def learn(self, name: str, kind: Kind, sure: bool) -> None:
+        """From here on the name has this kind, surely or only if the branch ran."""
+        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
+        self.kinds[name] = kind
+        if sure:
+            self.sure.add(name)
+        else:
+            self.sure.discard(name)
+
+    def take_back(self, since: int) -> dict[str, tuple[Kind, bool]]:
+        """Forget what was learnt since then, and say what it was: the branch may not have run."""
+        learnt: dict[str, tuple[Kind, bool]] = {}
+        for name, kind, sure in reversed(self.news[since:]):
+            learnt.setdefault(name, (self.kinds[name], name in self.sure))
+            self.kinds[name] = kind
+            (self.sure.add if sure else self.sure.discard)(name)
+        del self.news[since:]
+        return learnt
 
 
 class Inference:
@@ -98,7 +139,7 @@ class Inference:
         for scope in reversed(self.scopes):
             if name in scope.kinds:
                 if not changes and name in scope.hidden:
-                    self.report(hides(name, scope.hidden.pop(name)))
+                    self.report(hints.hides(name, scope.hidden.pop(name)))
                 if name in scope.sure:
                     return ANY if possible else scope.kinds[name]
                 possible = True
@@ -133,17 +174,17 @@ class Inference:
         elif self.signatures and name in self.signatures:
             hint = f"tools are called with CALL {name} {{ … }}"
         else:
-            hint = hint_for_word(name) or self.nearest_name(name) or f"give it a value first: LET {name} = …"
+            hint = hints.hint_for_word(name) or self.nearest_name(name) or f"give it a value first: LET {name} = …"
         return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
     def nearest_name(self, name: str) -> str | None:
         if self.full:
             return None
-        return nearest(name, {known for scope in self.scopes for known in scope.kinds})
+        return hints.nearest(name, {known for scope in self.scopes for known in scope.kinds})
 
     def nearest(self, name: str, known: Collection[str]) -> str | None:
         """The nearest of some names, while somebody will read of it."""
-        return None if self.full else nearest(name, known)
+        return None if self.full else hints.nearest(name, known)
 
     @property
     def full(self) -> bool:
@@ -160,7 +201,8 @@ class Inference:
     def kind(self, node: nodes.Expression, suspends: int) -> Kind:
         """The kind of an expression of a statement."""
         if suspends and (suspends > 1 or type(node) is not nodes.CallNode):
-            self.warn_of_skipped_calls(node)
+            for warning in hints.skipped_calls(node):
+                self.report(warning)
         if self.deep:
             # Children first, so that no look goes deeper than one level.
             self.kinds.clear()
@@ -175,25 +217,6 @@ class Inference:
 
     def _remembered(self, node: nodes.Expression) -> Kind:
         return self.kinds[id(node)]
-
-    def warn_of_skipped_calls(self, node: nodes.Expression) -> None:
-        """Find CALLs in the later operands of AND and OR."""
-        waiting: list[tuple[nodes.Expression, str | None]] = [(node, None)]
-        while waiting:
-            part, operator = waiting.pop()
-            if type(part) is nodes.CallNode and operator is not None:
-                self.report(
-                    ScriptWarning(
-                        f"this CALL is skipped when what stands before {operator} decides",
-                        part.at,
-                        hint="if it should always run, CALL it first: LET result = CALL …",
-                    )
-                )
-            if type(part) is nodes.Chain and part.operators[0] in ("AND", "OR"):
-                waiting.append((part.operands[0], operator))
-                waiting.extend((operand, part.operators[0]) for operand in part.operands[1:])
-            else:
-                waiting.extend((child, operator) for child in nodes.children(part))
 
     def _literal(self, node: nodes.Literal) -> Kind:
         return node.kind
@@ -244,7 +267,7 @@ class Inference:
                         TypeMismatch(
                             f"{operator} takes two {wanted}s; the {side} side is {in_words(kind)}",
                             node.operator_ats[number],
-                            hint=operand_hint(operator, side, in_words(kind)),
+                            hint=hints.operand_hint(operator, side, in_words(kind)),
                         )
                     )
                 if operator in _DIVISIONS and type(operand) is nodes.Literal and operand.value == 0:
@@ -263,7 +286,7 @@ class Inference:
         if isinstance(kind, Shape):
             if step.name in kind.fields:
                 return kind.fields[step.name]
-            hint = None if self.full else near_key(step.name, kind.fields)
+            hint = None if self.full else hints.near_key(step.name, kind.fields)
             self.report(MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
         elif step.name == "length" and kind in ("list", "string"):
             return "number"
@@ -302,7 +325,7 @@ class Inference:
                 looks[type(argument)](self, argument)
             if self.full:
                 return ANY
-            problem = wrong_function(node, builtin)
+            problem = hints.wrong_function(node, BUILTINS)
             if self.signatures and node.name in self.signatures:
                 problem.hint = f"{node.name} is a tool: CALL {node.name} {{ … }}"
             self.report(problem)
@@ -320,7 +343,7 @@ class Inference:
                 wanted = " or ".join(in_words(one) for one in takes.split("|"))
                 self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
         if node.name == "FORMAT" or node.name == "PRINT":
-            if (warning := seldom_meant(node)) is not None:
+            if (warning := hints.seldom_meant(node)) is not None:
                 self.report(warning)
             if node.name == "FORMAT":
                 self._template(arguments[0], kind)
@@ -331,7 +354,7 @@ class Inference:
             for hole in islice(_holes(template.value), MAX_GAPS):
                 if hole[0] not in DOUBLED and hole[0][1:-1] not in values.fields:
                     if not self.full:
-                        self.report(missing_key(hole[0][1:-1], values.fields, template.at))
+                        self.report(hints.missing_key(hole[0][1:-1], values.fields, template.at))
                     return
 
     def _calc(self, node: nodes.Calc) -> Kind:
@@ -391,20 +414,20 @@ class Inference:
 
     def _unknown_argument(self, node: nodes.CallNode, number: int, signature: Signature) -> None:
         key = node.keys[number]
-        hint = self.nearest(key, signature.by_name) or _takes(signature)
+        hint = self.nearest(key, signature.by_name) or signature.takes
         self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
 
     def _wrong_argument(self, node: nodes.CallNode, number: int, wanted: str, kind: Kind) -> None:
         fact = f"{node.keys[number]} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}"
         value = node.values[number]
-        self.report(ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
+        self.report(ToolArgument(fact, value.at, hint=hints.other_literal(value, wanted)))
 
     def _missing_arguments(self, node: nodes.CallNode, signature: Signature) -> None:
         given = set(node.keys)
         for parameter in signature.parameters:
             if parameter.required and parameter.name not in given:
                 fact = f"{node.tool} needs the argument {parameter.name}"
-                self.report(ToolArgument(fact, node.at, hint=_takes(signature)))
+                self.report(ToolArgument(fact, node.at, hint=signature.takes))
 
 
 _LOOKS: dict[type, Callable[[Inference, Any], Kind]] = {
@@ -421,28 +444,3 @@ _LOOKS: dict[type, Callable[[Inference, Any], Kind]] = {
 }
 # In a deep script, whatever is inside an expression was looked at before it.
 _REMEMBERED: dict[type, Callable[[Inference, Any], Kind]] = dict.fromkeys(_LOOKS, Inference._remembered)
-
-
-def hides(name: str, at: int) -> ScriptWarning:
-    """The warning for a LET in a loop that was probably meant to change the variable outside."""
-    return ScriptWarning(
-        f"this LET makes a new {name} in every round; the {name} outside the loop never changes",
-        at,
-        hint=f"write SET {name} = … to change the one outside, or use another name",
-    )
-
-
-def _takes(signature: Signature) -> str:
-    names = [parameter.name + ("" if parameter.required else "?") for parameter in signature.parameters]
-    return f"it takes {{ {', '.join(names)} }}" if names else "it takes no arguments: {}"
-
-
-def _other_literal(value: nodes.Expression, wanted: str) -> str | None:
-    """How somebody would write the literal they meant."""
-    if type(value) is nodes.Literal and type(value.value) is str and wanted == "number":
-        return "write the number without quotes" if value.value.replace(".", "", 1).isdigit() else None
-    if type(value) is nodes.Literal and value.value is not None and wanted == "string":
-        return "write it in double quotes"
-    if wanted == "list":
-        return "write a list: [value]"
-    return None

@@ -10,17 +10,16 @@ step for each element.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lastword.script import nodes, steps
-from lastword.script.builtins import BUILTINS, ENTRY_WORDS, LIST_WORDS, OBJECT_WORDS
-from lastword.script.expressions import MAKERS, Expressions, calc, wrong_function
-from lastword.script.operators import negate, sign
-from lastword.script.runtime import Closure, Step
-from lastword.script.scopes import Scopes, store_in_first
+from lastword.script.expressions import MAKERS, Expressions, calc
 from lastword.script.tokens import LARGE_TEXT, Places, Site
+
+if TYPE_CHECKING:
+    from lastword.script.runtime import Closure, Step
 
 _NOTHING: frozenset[int] = frozenset()
 
@@ -58,7 +57,7 @@ class _Writer(Expressions):
     __slots__ = ("breaks", "changed", "deep", "hard", "height", "jumps", "places", "steps", "stops")
 
     def __init__(self, script: nodes.Script, given: Iterable[str]) -> None:
-        Expressions.__init__(self, Scopes.of(given))
+        Expressions.__init__(self, given)
         self.steps: list[Step] = []
         self.changed: dict[int, int] = {}
         self.places = Places(script.source)
@@ -131,7 +130,7 @@ class _Writer(Expressions):
             self.cost += place.count
             if place.top is not None:
                 self.changed[place.top] = statement.at
-        return store_in_first(place, value, statement.name, self.scopes, statement.at)
+        return self.scopes.store_in_first(place, value, statement.name, statement.at)
 
     def choice(self, node: nodes.If) -> Iterator[nodes.Block]:
         """An IF. Its ELSEIFs stand beside each other, so that a long chain of them is not deep."""
@@ -247,17 +246,14 @@ class _Writer(Expressions):
     def gather(self, node: nodes.Expression) -> Step:
         match node:
             case nodes.ListOf():
-                self.words += LIST_WORDS + len(node.items)
+                self.take_words(node)
                 return steps.collect(len(node.items), lambda f, values: values)
             case nodes.ObjectOf():
-                self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+                self.take_words(node)
                 keys = node.keys
                 return steps.collect(len(keys), lambda f, values: dict(zip(keys, values, strict=True)))
             case nodes.Unary():
-                operator, at = node.operator, node.at
-                if operator == "NOT":
-                    return steps.collect(1, lambda f, values: negate(values[0], at))
-                return steps.collect(1, lambda f, values: sign(operator, values[0], at))
+                return steps.turn(node.operator, node.at)
             case nodes.Calc():
                 self.cost += len(node.text)
                 evaluate = calc(node)
@@ -288,14 +284,14 @@ class _Writer(Expressions):
                 self.steps.append(steps.take_member(step))
 
     def function(self, node: nodes.Function) -> nodes.Work:
-        builtin = BUILTINS.get(node.name)
-        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
-            self.steps.append(steps.refuse(partial(wrong_function, node, builtin)))
+        body = self.body_of(node)
+        if body is None:
+            self.steps.append(steps.refuse(self.refusal(node)))
             return
         for argument in node.arguments:
             yield self.part(argument)
         self.elastic = True
-        self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
+        self.steps.append(steps.apply(body, len(node.arguments), node.at))
 
     def site(self, node: nodes.CallNode) -> Site:
         return Site(self.places, node.at, node.tool, node.site, node.tries)

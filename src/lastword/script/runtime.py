@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from lastword.errors import NotJSON
 from lastword.script.tokens import LimitExceeded, NumberRange
-from lastword.values import MAX_SAFE_INTEGER, compare, number_text, scalar_text, weigh, write
+from lastword.values import MAX_SAFE_INTEGER, NotJSON, compare, number_text, scalar_text, weigh, write
 
 if TYPE_CHECKING:
     from lastword.script.tokens import Site

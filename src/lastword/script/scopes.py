@@ -129,47 +129,40 @@ class Scopes(msgspec.Struct, eq=False):
             return Place(slot, None, 1, top, scope.asked)
         return Place(slot, outer, 1 + outer.count, outer.top, scope.asked)
 
-    def known(self) -> set[str]:
-        """Every name that has a place here, for hints."""
-        return {name for scope in self.stack for name in scope.slots}
+    def read_first(self, place: Place | None, name: str, at: int) -> Closure:
+        """A variable of which only the run knows in which of several scopes it is, if it is in any."""
 
+        def read(f: Frame) -> Any:
+            there = place
+            while there is not None:
+                value = f[there.slot]
+                if value is not UNSET:
+                    return value
+                there = there.outer
+            raise self._undefined(name, at)
 
-def read_first(place: Place | None, name: str, scopes: Scopes, at: int) -> Closure:
-    """A variable of which only the run knows in which of several scopes it is, if it is in any."""
+        return read
 
-    def read(f: Frame) -> Any:
-        there = place
-        while there is not None:
-            value = f[there.slot]
-            if value is not UNSET:
-                return value
-            there = there.outer
-        raise undefined(name, scopes, at)
+    def store_in_first(self, place: Place | None, value: Closure, name: str, at: int) -> Step:
+        """SET where only the run knows which of several scopes has the variable."""
 
-    return read
+        def step(f: Frame) -> None:
+            result = value(f)
+            there = place
+            while there is not None:
+                if f[there.slot] is not UNSET:
+                    f[there.slot] = result
+                    return
+                there = there.outer
+            raise self._undefined(name, at)
 
+        return step
 
-def store_in_first(place: Place | None, value: Closure, name: str, scopes: Scopes, at: int) -> Step:
-    """SET where only the run knows which of several scopes has the variable."""
-
-    def step(f: Frame) -> None:
-        result = value(f)
-        there = place
-        while there is not None:
-            if f[there.slot] is not UNSET:
-                f[there.slot] = result
-                return
-            there = there.outer
-        raise undefined(name, scopes, at)
-
-    return step
-
-
-def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
-    """The error for a name without a value."""
-    known = scopes.known()
-    if name in BUILTINS:
-        hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
-    else:
-        hint = hint_for_word(name) or nearest(name, known) or f"give it a value first: LET {name} = …"
-    return UndefinedVariable(f"{name} has no value", at, hint=hint)
+    def _undefined(self, name: str, at: int) -> UndefinedVariable:
+        """The error for a name without a value. Every name that has a place here may have been meant."""
+        if name in BUILTINS:
+            hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
+        else:
+            known = {other for scope in self.stack for other in scope.slots}
+            hint = hint_for_word(name) or nearest(name, known) or f"give it a value first: LET {name} = …"
+        return UndefinedVariable(f"{name} has no value", at, hint=hint)

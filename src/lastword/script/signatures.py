@@ -59,6 +59,12 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         return {parameter.name: parameter for parameter in self.parameters}
 
     @property
+    def takes(self) -> str:
+        """What it takes, for whoever gave it something else."""
+        names = [parameter.name + ("" if parameter.required else "?") for parameter in self.parameters]
+        return f"it takes {{ {', '.join(names)} }}" if names else "it takes no arguments: {}"
+
+    @property
     def title(self) -> str:
         """What to call it before a person."""
         return self.display_name or self.name
@@ -97,46 +103,3 @@ def in_words(kind: Kind) -> str:
     """A kind with its article."""
     word = plain_kind(kind)
     return word if word == "null" else f"an {word}" if word == "object" else f"a {word}"
-
-
-class Known(msgspec.Struct, eq=False):
-    """What is known of the names at the top, or in one iteration of a FOR."""
-
-    kinds: dict[str, Kind] = {}
-    sure: set[str] = set()
-    news: list[tuple[str, Kind, bool]] = []
-    """What was known before each change, so that a branch can be taken back."""
-    lets: dict[str, int] = {}
-    """Where each name is first given a value here."""
-    missed: set[str] = set()
-    """Names that were read here before this scope had them, and so were read from outside."""
-    hidden: dict[str, int] = {}
-    """Names of this scope for which a loop inside made a variable of its own, and where."""
-
-    def define(self, name: str, kind: Kind, at: int) -> None:
-        """A LET: from here on the name surely has this kind."""
-        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
-        self.kinds[name] = kind
-        self.sure.add(name)
-        self.lets.setdefault(name, at)
-        if self.hidden:
-            self.hidden.pop(name, None)
-
-    def learn(self, name: str, kind: Kind, sure: bool) -> None:
-        """From here on the name has this kind, surely or only if the branch ran."""
-        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
-        self.kinds[name] = kind
-        if sure:
-            self.sure.add(name)
-        else:
-            self.sure.discard(name)
-
-    def take_back(self, since: int) -> dict[str, tuple[Kind, bool]]:
-        """Forget what was learnt since then, and say what it was: the branch may not have run."""
-        learnt: dict[str, tuple[Kind, bool]] = {}
-        for name, kind, sure in reversed(self.news[since:]):
-            learnt.setdefault(name, (self.kinds[name], name in self.sure))
-            self.kinds[name] = kind
-            (self.sure.add if sure else self.sure.discard)(name)
-        del self.news[since:]
-        return learnt

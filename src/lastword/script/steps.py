@@ -21,7 +21,7 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
+from lastword.script.operators import arithmetic, compare, element, kind_of, member, negate, not_boolean, sign
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Closure, Frame, RunState, Step, equality
 from lastword.script.tokens import InvalidCondition, InvalidIterable, PlacedError
 
@@ -296,6 +296,13 @@ def combine(operator: str, at: int) -> Step:
         return collect(2, lambda f, values: equality(f, values[0], values[1], at) is answer)
     operate = compare if operator in ("<", "<=", ">", ">=") else arithmetic
     return collect(2, lambda f, values: operate(operator, values[0], values[1], at))
+
+
+def turn(operator: str, at: int) -> Step:
+    """A unary operator that takes its operand from the stack."""
+    if operator == "NOT":
+        return collect(1, lambda f, values: negate(values[0], at))
+    return collect(1, lambda f, values: sign(operator, values[0], at))
 
 
 def decide(operator: str, side: str, at: int, end: int) -> Step:
