@@ -48,8 +48,8 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
             "tests/commands/test_answering.py -k goes_on_with_the_value",
         ),
         "granting: a grant for a run outlives it": (
-            "(door.setting.gave or past.calls)",
-            "door.setting.gave",
+            "(setting.gave or past.calls)",
+            "setting.gave",
             RESTARTED,
         ),
     },

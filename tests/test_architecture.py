@@ -64,7 +64,6 @@ WIDE_DOORS = {
 # Modules and functions that are longer, at most so long. A number only goes down.
 LONG_MODULES = {
     "call/approval_round.py": 465,
-    "runs.py": 455,
     "session.py": 478,
     "values.py": 460,
 }

@@ -69,12 +69,17 @@ def _missing(name: str, extra: str) -> LastWordError:
 
 
 class _Later(ModuleType):
-    """Passes on what is asked of it. (A second thread can see a lazy module of the standard library half loaded.)"""
+    """Hands on what is asked of it, and keeps that for the next time, as an import would.
+
+    (A second thread can see a lazy module of the standard library half loaded.)
+    """
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):  # Asked by Python itself, and by whoever looks through everything.
             raise AttributeError(attribute)
-        return getattr(import_module(self.__name__), attribute)
+        value = getattr(import_module(self.__name__), attribute)
+        setattr(self, attribute, value)
+        return value
 
 
 class _Missing(ModuleType):

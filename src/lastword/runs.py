@@ -16,13 +16,14 @@ from datetime import date
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET
 
 from lastword import script, values
 from lastword.call import Door, Printed, RunFinished, RunStarted, difference, recover
-from lastword.consent import LiveRun, Outcome, Preset, deciders, outcome
+from lastword.consent import LiveRun, Outcome, Preset, deciders
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import Life, RunPast
 from lastword.rules import Grants, Policy
@@ -42,7 +43,6 @@ from lastword.script import (
 )
 
 if TYPE_CHECKING:
-    from lastword.store import Record
     from lastword.tools import Manifest, StateOwner, Tool, ToolRegistry
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
@@ -114,11 +114,9 @@ class DoorHost:
             if not self._past.is_whole:
                 return self._go_on(tool, call_id, arguments, site)
             return self._begin(tool, call_id, arguments, site)
-        if not (site.tries or self._denials) and (value := _value_before(records, tool, arguments)) is not UNSET:
+        if not (site.tries or self._denials) and (value := RunPast.value_of(records, tool, arguments)) is not UNSET:
             return value
-        life = Life(call_id)
-        for record in records:
-            life.add(record)
+        life = Life.of(call_id, records)
         if life.finished is None:
             _same(life, tool, arguments)
             recovered = recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
@@ -128,12 +126,10 @@ class DoorHost:
         return self._replay(tool, life, arguments, site)
 
     def _begin(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        if self._denies_rest and (denied := self._door.turn_down(call_id, tool.name, arguments)) is not None:
-            return self._judge(tool, denied, site)
-        if self._past.denied and self._was_denied(tool, arguments):
-            told = self._door.turn_down(call_id, tool.name, arguments, outcome.denied_before(tool.name))
-            if told is not None:
-                return self._judge(tool, told, site)
+        if self._denies_rest or (self._past.denied and self._was_denied(tool, arguments)):
+            denied = self._door.turn_down(call_id, tool.name, arguments, before=not self._denies_rest)
+            if denied is not None:
+                return self._judge(tool, denied, site)
         # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
         result = self._door.carry_out(
             call_id, tool.name, arguments, self._origin(site), resumable=True, denials=self._denials
@@ -198,14 +194,12 @@ class DoorHost:
         """Where in the script a call stands, in words. A line in a loop is looked up once."""
         origin = self._origins.get(site.index)
         if origin is None:
-            origin = self._origins[site.index] = script_origin(site.line, self._name)
+            origin = self._origins[site.index] = script_origin(site.line, self._name or "the script")
         return origin
 
 
-def script_origin(line: int, name: str | None) -> str:
-    """The origin of a call that a script makes in this line: words for people, which the journal keeps
-    and cards read (`script_line`)."""
-    return f"line {line} of {name or 'the script'}"
+script_origin = "line {} of {}".format
+"""The origin of a call that a script makes in this line: words for people, which the journal keeps and cards read."""
 
 
 def _key(tool: Tool, arguments: Any) -> tuple[str, bytes]:
@@ -220,14 +214,6 @@ def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
 
 
 _CHANGED = "the script or a tool changed since the run began; start a new run"
-
-
-def _value_before(records: list[Record], tool: Tool, arguments: dict[str, Any]) -> Any:
-    """What a call gave that the journal holds, where that is quickly said; UNSET elsewhere."""
-    try:
-        return RunPast.value_of(records, tool.name, tool.validate(arguments))
-    except ArgumentsError:
-        return UNSET
 
 
 def _told(tool: Tool, outcome: Outcome, site: Site) -> Any:
@@ -284,18 +270,22 @@ def script_grammar(registry: ToolRegistry) -> str:
     return script.script_grammar(signatures(registry, Preset()))
 
 
+# What was told of a tool last, with the preset it was told for: every run asks for all of them.
+_told_before: WeakKeyDictionary[Tool, tuple[Preset, Signature]] = WeakKeyDictionary()
+
+
 def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
     """What the language is told of the tools."""
-    return {
-        tool.name: signature_of(
-            tool.manifest,
-            preset,
-            "object" if tool.style == "assistant" else tool.manifest.returns,
-            reports=tool.style == "assistant",
-            has_rule=tool.needs_approval is not None,
-        )
-        for tool in registry.all(with_editor=with_editor)
-    }
+    told = {}
+    for tool in registry.all(with_editor=with_editor):
+        known = _told_before.get(tool)
+        if known is None or known[0] != preset:
+            reports = tool.style == "assistant"
+            returns, has_rule = "object" if reports else tool.manifest.returns, tool.needs_approval is not None
+            known = preset, signature_of(tool.manifest, preset, returns, reports=reports, has_rule=has_rule)
+            _told_before[tool] = known
+        told[tool.name] = known[1]
+    return told
 
 
 EFFECT_WORDS = {"none": "changes nothing", "reversible": "can be undone", "irreversible": "cannot be undone"}
@@ -305,7 +295,7 @@ def signature_of(
     manifest: Manifest, preset: Preset, returns: str, *, reports: bool = False, has_rule: bool = False
 ) -> Signature:
     """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
-    needs_person = manifest.require_approval and isinstance(Policy.by_keys(manifest, preset), deciders.Person)
+    needs_person = isinstance(Policy.by_keys(manifest, preset), deciders.Person)
     return Signature(
         name=manifest.id,
         description=manifest.description,
@@ -357,12 +347,15 @@ async def start(
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
             return await _resume(door, run_id, limits)
         door.journal.note(door.setting.session_id, "run_started", run_id, facts)
-        return await _run(door, run_id, facts, RunPast(set(denied)), given, limits, text, kept)
+        return await _run(door, run_id, RunPast(set(denied), facts), given, limits, text, kept)
 
 
 async def conceal_script(registry: ToolRegistry, text: str) -> Concealed:
     """A script as it may be remembered and shown: without what flows into secret arguments of the tools."""
-    secrets = {tool.name: tool.secrets for tool in registry.all() if tool.secrets}
+    secrets = {}
+    for tool in registry.all():
+        if tool.secrets:
+            secrets[tool.name] = tool.secrets
     return await aside(text, Concealed.of, text, secrets) if secrets else Concealed(text)
 
 
@@ -399,13 +392,12 @@ async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
         raise SessionError(
             "the secrets in this script were not kept, so it cannot go on", place=run_id, hint="start a new run"
         )
-    return await _run(door, run_id, facts, past, facts["variables"], limits, facts["text"], Concealed(facts["text"]))
+    return await _run(door, run_id, past, facts["variables"], limits, facts["text"], Concealed(facts["text"]))
 
 
 async def _run(
     door: Door,
     run_id: str,
-    facts: dict[str, Any],
     past: RunPast,
     variables: dict[str, Any],
     limits: ScriptLimits | None,
@@ -413,31 +405,33 @@ async def _run(
     kept: Concealed,
 ) -> Run:
     """Carry out a text. `kept` is the same as it may be told: everything that leaves goes through it."""
-    name = facts["name"]
-    if door.setting.audience.listeners:
-        door.setting.audience.tell(RunStarted(run_id, name, facts["text"]))
+    name, setting, facts = past.began["name"], door.setting, past.began
+    if setting.audience.listeners:
+        setting.audience.tell(RunStarted(run_id, name, facts["text"]))
     known = None
     if facts["checked"]:
-        known = signatures(door.setting.registry, door.setting.preset, with_editor=door.setting.editor is not None)
+        known = signatures(setting.registry, setting.preset, with_editor=setting.editor is not None)
     try:
         parsed, found = await aside(text, read, text, name, known, variables)
     except PlacedError as problem:
         return _ended(door, past, Run(run_id, "failed", [], {}, problem), kept)
-    errors = tuple(problem for problem in found if problem.severity == "error")
-    warnings = tuple(problem for problem in found if problem.severity == "warning")
-    if errors:
-        return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, errors), kept)
-    live = door.setting.runs[run_id] = LiveRun(await door.journal.stops())
+    warnings: tuple[PlacedError, ...] = ()
+    if found:
+        errors = tuple(problem for problem in found if problem.severity == "error")
+        warnings = tuple(problem for problem in found if problem.severity == "warning")
+        if errors:
+            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, errors), kept)
+    live = setting.runs[run_id] = LiveRun(await door.journal.stops())
     host = DoorHost(door, run_id, name, past, live, kept)
     try:
         machine = await aside(text, Machine, parsed, host, variables, limits)
         result = await machine.run()
     finally:
-        del door.setting.runs[run_id]
+        del setting.runs[run_id]
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
-    if (door.setting.gave or past.calls) and status != "waiting":  # It may have been given before the run was resumed.
-        await Grants(door.journal).end_session(door.setting.session_id, run_id)
+    if (setting.gave or past.calls) and status != "waiting":  # It may have been given before the run was resumed.
+        await Grants(door.journal).end_session(setting.session_id, run_id)
     return _ended(door, past, run, kept)
 
 

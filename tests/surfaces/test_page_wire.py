@@ -146,7 +146,7 @@ def test_a_denial_in_other_words_is_shown_whole():
 @given(line=st.integers(1, 999_999_999), name=st.none() | TEXTS)
 def test_the_line_in_an_origin_is_the_one_that_was_put_there(line, name):
     """The inverse of `script_origin`."""
-    assert script_line(script_origin(line, name)) == line
+    assert script_line(script_origin(line, name or "the script")) == line
 
 
 @pytest.mark.parametrize("origin", ["", "the assistant", "line 0 of x", "line 1", "a line 1 of x", "line ١ of x"])

@@ -112,15 +112,16 @@ class Door:
         words = outcome.denied_by_rule(call.tool, decider.rule)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=call.tool, approval="rule")
 
-    def turn_down(self, call_id: str, name: str, arguments: Any, words: str | None = None) -> Outcome | None:
-        """End a call that a person has denied before it was asked for; None where it needs nobody's yes."""
+    def turn_down(self, call_id: str, name: str, arguments: Any, *, before: bool = False) -> Outcome | None:
+        """End a call that a person has denied before it was asked for, with the rest of its script or as one that asked
+        for the same; None where it needs nobody's yes."""
         try:
             tool, call = self.admit(call_id, name, arguments, "")
         except (UnknownTool, ArgumentsError) as refusal:
             return self._turned_away(call_id, name, refusal)
         if isinstance(self._decide(tool, call), deciders.Nobody):
             return None
-        words = words or outcome.denied_with_the_rest(call.tool)
+        words = outcome.denied_before(call.tool) if before else outcome.denied_with_the_rest(call.tool)
         return self._finish_freely(Outcome(kind="denied", message=words, call_id=call_id, tool=call.tool))
 
     def admit(self, call_id: str, name: str, arguments: Any, origin: str) -> tuple[Tool, Call]:

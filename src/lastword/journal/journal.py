@@ -257,12 +257,9 @@ class Journal:
 
     async def life(self, call_id: str) -> Life:
         """Everything that is known of one call. Raises Tampered when that is not what was written."""
-        life = Life(call_id)
         records = await self.store.read(subject=call_id)
         await self.store.prove(records)
-        for record in records:
-            life.add(record)
-        return life
+        return Life.of(call_id, records)
 
     async def in_doubt(self, session_id: str | None = None) -> list[Life]:
         """The calls of which nobody knows how they ended, oldest first."""

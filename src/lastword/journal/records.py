@@ -5,17 +5,18 @@ Nothing here writes or proves anything. That is the journal's business.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction
-from lastword.errors import LastWordError, SessionError, Tampered
+from lastword.errors import ArgumentsError, LastWordError, SessionError, Tampered
 
 if TYPE_CHECKING:
     from lastword.store import Entry, Record
+    from lastword.tools import Tool
 
 _decode = msgspec.json.Decoder().decode
 
@@ -180,6 +181,14 @@ class Life(msgspec.Struct):
     unwritten: bool = False
     """Whether whoever ran it said that it is over, and could not say how it ended."""
 
+    @classmethod
+    def of(cls, call_id: str, records: Iterable[Record]) -> Life:
+        """The life of a call, by all its records, in order."""
+        life = cls(call_id)
+        for record in records:
+            life.add(record)
+        return life
+
     @property
     def in_doubt(self) -> bool:
         """Started with somebody's consent, and nobody knows how it ended."""
@@ -296,7 +305,7 @@ class RunPast(msgspec.Struct, eq=False):
             self.ended = True
 
     @staticmethod
-    def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
+    def value_of(records: Sequence[Record], tool: Tool, arguments: dict[str, Any]) -> Any:
         """What a call gave, by its records, if it is this one, started once, and gave a value; UNSET if it is not so
         plain.
 
@@ -309,9 +318,9 @@ class RunPast(msgspec.Struct, eq=False):
             return UNSET
         try:
             started, finished = _decode_started(start.data), _decode_finished(end.data)
-        except ValueError:
-            return UNSET
-        if started.tool != tool or bytes(started.arguments) != arguments:
+            if started.tool != tool.name or bytes(started.arguments) != tool.validate(arguments):
+                return UNSET
+        except (ValueError, ArgumentsError):
             return UNSET
         return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
 

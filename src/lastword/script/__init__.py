@@ -3,7 +3,7 @@
 A row of modules, each knowing only those before it:
 
     tokens, nodes ← hints ← expression_parser ← parser                from text to a tree
-    runtime ← operators ← builtins ← scopes                           what values can do, and what a run may use
+    runtime ← operators ← builtins                                    what a run may use, and what values can do
     expressions, steps ← program ← machine                            from a tree to a run
     printer, redaction                                                from a tree back to text, also without its secrets
     signatures ← inference ← checker; static_plan, prompt, grammar    what is known of a script before it runs

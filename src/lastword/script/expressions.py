@@ -42,8 +42,7 @@ from lastword.script.operators import (
     not_boolean,
     sign,
 )
-from lastword.script.runtime import RUN, Closure, Frame, RunState
-from lastword.script.scopes import Scopes
+from lastword.script.runtime import RUN, Closure, Frame, RunState, Scopes
 from lastword.script.tokens import PlacedError, TypeMismatch
 from lastword.values import scalar_text
 
@@ -62,7 +61,7 @@ class Expressions:
     __slots__ = ("cost", "elastic", "scopes", "words")
 
     def __init__(self, given: Iterable[str]) -> None:
-        self.scopes = Scopes.of(given)
+        self.scopes = Scopes.of(given, BUILTINS)
         self.cost = 0
         self.words = 0
         self.elastic = False

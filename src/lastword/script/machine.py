@@ -70,16 +70,13 @@ class Machine:
         self.script = script
         self.given = variables or {}
         self._program = write_program(script, self.given)
-        self._run = RunState(host, limits or _DEFAULT_LIMITS)
-
-    @property
-    def output(self) -> list[str]:
-        """The lines printed so far."""
-        return self._run.output
+        self._host = host
+        self._limits = limits or _DEFAULT_LIMITS
 
     async def run(self) -> Result:
         """Run to the end, or to the first error."""
-        program, run = self._program, self._run
+        program, run = self._program, RunState(self._host, self._limits)
+        self._run = run
         stack: list[Any] = []
         frame: Frame = [UNSET] * program.frame_size
         frame[RUN], frame[STACK] = run, stack

@@ -298,8 +298,9 @@ class _Writer(Expressions):
 
     def call(self, node: nodes.CallNode) -> None:
         """A CALL whose arguments need no waiting."""
+        site = self.site(node)
         constants, entries = self.entries(node)
-        self.steps.append(steps.call(node, constants, entries, self.site(node)))
+        self.steps.append(steps.call(node, constants, entries, site))
 
 
 def _hard_parts(node: nodes.Expression) -> set[int]:
