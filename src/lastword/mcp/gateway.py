@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from lastword.errors import ConfigError, NotJSON
-from lastword.mcp.secrets import SecretFile, write_private, write_whole
+from lastword.mcp.secrets import SecretFile, write_private
 from lastword.mcp.server_files import (
     ForeignServer,
     JsonSettings,
@@ -28,6 +28,7 @@ from lastword.mcp.server_files import (
 )
 from lastword.mcp.server_trust import marked, offered_as
 from lastword.rules import ProtectedFile
+from lastword.store import write_whole
 
 ENTRY = "lastword"
 # What an entry may say. Whatever else is in one could be a restriction that would be lost.
@@ -99,7 +100,7 @@ class SettingsFiles(Generic[Kept]):
         file.parent.mkdir(parents=True, exist_ok=True)
         backup = None if before is None else _backup(file)
         if backup is not None and before is not None:
-            write_whole(backup, before, 0o600)
+            write_whole(backup, before)
         write_whole(file, after, file.stat().st_mode & 0o777 if backup else 0o600)
         return backup
 

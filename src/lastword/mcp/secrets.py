@@ -7,7 +7,6 @@ was given, and they are taken out again before anybody sees, keeps or logs it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from lastword.errors import ConfigError, Problem, did_you_mean
-from lastword.store import data_folder, make_private
+from lastword.store import data_folder, make_private, write_whole
 
 NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -138,12 +137,7 @@ def write_private(file: Path, value: Any) -> None:
     """Replace a file that only its owner may read, whole or not at all. Bytes are written as they are."""
     make_private(file.parent)
     data = value if isinstance(value, bytes) else msgspec.json.format(msgspec.json.encode(value), indent=1)
-    write_whole(file, data, 0o600)
-
-
-def write_whole(file: Path, data: bytes, mode: int | None) -> None:
-    """Replace a file, whole or not at all. Without a mode it gets that of a file which the person makes."""
-    os.replace(_written_beside(file, data, mode), file)
+    write_whole(file, data)
 
 
 def sealing_key(file: Path) -> bytes:
@@ -152,28 +146,10 @@ def sealing_key(file: Path) -> bytes:
     It lies in a file that only its owner can read, and outlives the process, so that rounds do, too.
     """
     make_private(file.parent)
-    part = _written_beside(file, token_bytes(KEY_BYTES), 0o600)
-    try:
-        os.link(part, file)  # Of two that make one at once, the first one's is everybody's.
-    except FileExistsError:
-        pass
-    finally:
-        part.unlink()
+    write_whole(file, token_bytes(KEY_BYTES), keeps=True)
     if file.stat().st_mode & 0o077:
         raise ConfigError("others could read this key", place=str(file), hint="take it away; a new one is made")
     key = file.read_bytes()
     if len(key) != KEY_BYTES:
         raise ConfigError("this is no key", place=str(file), hint="take it away; a new one is made")
     return key
-
-
-def _written_beside(file: Path, data: bytes, mode: int | None) -> Path:
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644 if mode is None else mode)
-    with os.fdopen(descriptor, "wb") as out:
-        if mode is not None:
-            os.fchmod(descriptor, mode)
-        out.write(data)
-        out.flush()
-        os.fsync(descriptor)
-    return part

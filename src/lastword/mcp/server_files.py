@@ -25,8 +25,9 @@ import msgspec
 from lastword import values
 from lastword.config import MCP_NAME, McpConfig, read_text, trusted
 from lastword.errors import ConfigError, NotJSON
-from lastword.mcp.secrets import NAMED, write_whole
+from lastword.mcp.secrets import NAMED
 from lastword.mcp.server_trust import check_server_name, marked
+from lastword.store import write_whole
 
 MAX_FILE_BYTES = 4_000_000
 # Under which names servers stand.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lastword.store.exports import copy_store, export, verify_export
     from lastword.store.memory import MemoryStore
     from lastword.store.postgres import PostgresStore
-    from lastword.store.private_files import data_folder, is_held, make_private, sync_names
+    from lastword.store.private_files import data_folder, is_held, make_private, write_whole
     from lastword.store.sqlite import SqliteStore
 else:
     __getattr__ = open_door(__name__)

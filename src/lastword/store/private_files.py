@@ -12,6 +12,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 # The memory in the data folder, where nobody names another.
@@ -47,6 +48,28 @@ def sync_names(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_whole(file: Path, data: bytes, mode: int | None = 0o600, *, keeps: bool = False) -> None:
+    """Write a file, whole or not at all, in place of what is there; or, if it `keeps` that, where there is nothing.
+
+    Without a mode it gets that of a file which the person makes.
+    """
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644 if mode is None else mode)
+    with os.fdopen(descriptor, "wb") as out:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        out.write(data)
+        out.flush()
+        os.fsync(descriptor)
+    if keeps:
+        with suppress(FileExistsError):  # Of two that make one at once, the first one's is everybody's.
+            os.link(part, file)
+        part.unlink()
+    else:
+        os.replace(part, file)
+    sync_names(file.parent)
 
 
 Release = Callable[[], None]

@@ -22,7 +22,7 @@ import msgspec
 from lastword.display import visible
 from lastword.errors import ConfigError
 from lastword.server import HttpUpstream, ModelNames, Refusal, Upstream
-from lastword.store import make_private, sync_names
+from lastword.store import make_private, write_whole
 from lastword.talk.rehearsal import Rehearsal
 
 if TYPE_CHECKING:
@@ -133,14 +133,7 @@ class KeptModel(msgspec.Struct, frozen=True, kw_only=True):
     def write(self, file: Path) -> None:
         """Write it down, in place of what was there. Whoever reads the file at the same time sees one of the two."""
         make_private(file.parent)
-        new = file.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as opened:
-            opened.write(msgspec.json.encode(self))
-            opened.flush()
-            os.fsync(opened.fileno())
-        os.replace(new, file)
-        sync_names(file.parent)
+        write_whole(file, msgspec.json.encode(self))
 
     @classmethod
     def read(cls, file: Path) -> KeptModel | None:

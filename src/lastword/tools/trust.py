@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from lastword import values
 from lastword.errors import ConfigError, NotJSON
-from lastword.store import data_folder, make_private
+from lastword.store import data_folder, make_private, write_whole
 
 
 class CodeFolder(Protocol):
@@ -125,12 +125,8 @@ class Trust:
 
     def _write(self, known: Mapping[str, Agreement]) -> None:
         make_private(self._file.parent)
-        written = self._file.with_suffix(f".{os.getpid()}")
-        facts: dict[str, Any] = msgspec.to_builtins(known)
-        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(values.canonical(facts), indent=2) + b"\n")
-        written.replace(self._file)
+        facts = values.canonical(msgspec.to_builtins(known))
+        write_whole(self._file, msgspec.json.format(facts, indent=2) + b"\n")
 
 
 _RULE = "rule "  # No path begins like this: those of folders and files are absolute.
