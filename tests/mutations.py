@@ -285,7 +285,7 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
     },
     "commands/approvals.py": {
         "consent: a command is one act for what cannot be undone": (
-            "digest is None and not await is_meant(request, plain=plain)",
+            "digest is None and not await _is_meant(request, plain=plain)",
             "False",
             "tests/commands/test_memory_commands.py -k names_the_card",
         ),
@@ -314,7 +314,7 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
     },
     "web/conversation.py": {
         "consent: a call in doubt runs again by one press on the page": (
-            '            self._check_again(started["tool"], word)\n',
+            "            self.checks.check_word(tool.casefold(), word, fact, hint)\n",
             "            pass\n",
             "tests/surfaces/test_page_api.py -k in_doubt_is_decided",
         ),

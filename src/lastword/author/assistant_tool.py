@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from lastword.consent import ALLOWED, ApprovalRequest, UserAction
 from lastword.errors import ToolError, ToolLoadError, did_you_mean
-from lastword.journal import Journal
 from lastword.session import Session
 from lastword.tools import Loading, QuestionAnswer, Tool, ToolContext, ToolFolder, ToolRegistry
 
@@ -120,7 +119,7 @@ def try_out(
 
     registry = ToolRegistry()
     registry.add(replace(tool, needs_approval=None))
-    return Session(registry, approver=test_function, editor=editor, journal=Journal()), seen
+    return Session(registry, approver=test_function, editor=editor), seen
 
 
 class _AssistantTool:

@@ -21,21 +21,17 @@ from lastword import mcp, server, values
 from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
+    CommandOption,
     agreed,
-    apply_option,
     by_a_person,
     complain,
-    config_option,
     configured_memory,
     data_file,
     note_agent,
-    project_option,
     read_config,
     refuse_below,
     remembering,
     say,
-    store_option,
-    tools_option,
 )
 from lastword.lazily import load_later
 
@@ -75,10 +71,10 @@ LOOPBACK = "127.0.0.1"
     metavar="SECONDS",
     help="When to tell a client that a call still waits. Without it: 50.",
 )
-@tools_option
-@project_option
-@store_option
-@config_option
+@CommandOption.tools
+@CommandOption.project
+@CommandOption.store
+@CommandOption.config
 def serve(
     port: int | None,
     approve: str,
@@ -169,7 +165,7 @@ async def _over_http(served: mcp.ToolServer, journal: Journal, port: int) -> Non
     "--within", type=click.FloatRange(min=1, max=86_400), default=3_540.0, show_default=True, metavar="SECONDS",
     help="How long to wait for an answer.",
 )  # fmt: skip
-@store_option
+@CommandOption.store
 def approver(within: float, store: str | None) -> int:
     """Answer what `claude -p --permission-prompt-tool` asks, over stdio: a card on the page of `lastword up`.
 
@@ -247,13 +243,13 @@ for _agent in hooks.AGENTS.values():
 @hook.command(short_help="Have an agent ask here before it uses a tool.")
 @agent_argument
 @project_flag
-@store_option
+@CommandOption.store
 @click.option(
     "--standing",
     type=click.Choice(list(hooks.WORDS)),
     help="Which rules and grants of yours may answer for its tools: none, exact ones, or bounded ones too.",
 )
-@apply_option
+@CommandOption.apply
 def install(agent: str, project: bool, store: str | None, standing: str | None, apply: str | None) -> int:
     """Have an agent ask here before it uses a tool. The change to its settings is shown first, and they are kept.
 
@@ -286,7 +282,7 @@ def install(agent: str, project: bool, store: str | None, standing: str | None, 
 @hook.command(short_help="Give an agent its settings back.")
 @agent_argument
 @project_flag
-@apply_option
+@CommandOption.apply
 def uninstall(agent: str, project: bool, apply: str | None) -> int:
     """Give an agent its settings back, byte for byte. What was changed in them since stays, and the change is shown."""
     by_a_person("lastword hook uninstall")

@@ -14,23 +14,21 @@ import click
 import msgspec
 
 from lastword.call import Stopped, stop
-from lastword.card import Face, answer_of, entry_of
+from lastword.card import Face, SecondAct, answer_of, entry_of
 from lastword.commands.invocation import (
     DONE,
     FAILED,
     NOT_ALLOWED,
+    NOT_DONE,
     WHO,
+    CommandOption,
     Misused,
     check_seen,
     complain,
     is_below,
-    is_meant,
-    json_option,
     one_of,
-    plain_option,
     print_json,
     say,
-    store_option,
     typed_arguments,
     with_journal,
     with_own_journal,
@@ -46,8 +44,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def approvals(store: str | None, as_json: bool) -> int:
     """List the questions that wait for an answer, of all programs that share this memory."""
     waiting, damaged = with_journal(store, Journal.questions)
@@ -93,8 +91,8 @@ def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
 @click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
 @click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
 @click.option("--digest", metavar="DIGEST", help="The card that you have read, as approvals --json has it.")
-@store_option
-@plain_option
+@CommandOption.store
+@CommandOption.plain
 def answer(
     call_id: str,
     allow: bool,
@@ -130,7 +128,7 @@ def answer(
 
         action = await _action(request, said, reason, edits, plain, look, journal.people.me)
         is_by_command = said is not None or bool(edits)
-        if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
+        if action.agrees and is_by_command and digest is None and not await _is_meant(request, plain=plain):
             return None
         first = await Grants(journal).answer_elsewhere(facts, action, WHO)
         return _said(request.tool, action), first, await _what_comes_next(journal, facts, action, store)
@@ -145,6 +143,24 @@ def answer(
     click.echo(words)
     click.echo(next_step)
     return DONE
+
+
+async def _is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
+    """Whether a yes that was given by a command is meant. What cannot be undone takes another act, as on every card."""
+    second_act = SecondAct.of(request)
+    if second_act is None:
+        return True
+    approver = terminal_approver(plain=plain)
+    if approver is None:
+        raise Misused(
+            f"{second_act.why}, and one act does not allow it",
+            place="lastword answer",
+            hint="read its card in lastword approvals --json, and say which one you have read: --digest DIGEST",
+        )
+    if await approver.confirms(request):
+        return True
+    click.echo(NOT_DONE, err=True)
+    return False
 
 
 def _said(tool: str, action: UserAction) -> str:
@@ -261,8 +277,8 @@ async def _ask_here(question: ToolQuestion, *, plain: bool) -> QuestionAnswer:
 
 
 @click.command("stop")
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def stop_command(store: str | None, as_json: bool) -> int:
     """Stop everything, of all programs that share this memory: deny what waits, cancel what runs, revoke every grant.
 
@@ -284,8 +300,8 @@ def stop_command(store: str | None, as_json: bool) -> int:
 
 
 @click.group(invoke_without_command=True)
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 @click.pass_context
 def grants(context: click.Context, store: str | None, as_json: bool) -> int:
     """List what you have allowed from cards for calls like it, and how much of it is left."""
@@ -296,8 +312,8 @@ def grants(context: click.Context, store: str | None, as_json: bool) -> int:
 
 
 @grants.command("list", short_help="The same as without a word.")
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def list_command(store: str | None, as_json: bool) -> int:
     """List what you have allowed from cards, and how much of it is left."""
     return _list(store, as_json)
@@ -306,7 +322,7 @@ def list_command(store: str | None, as_json: bool) -> int:
 @grants.command("revoke", short_help="Take one back, or all of them.")
 @click.argument("grant_id", required=False)
 @click.option("--all", "everything", is_flag=True, help="Take all of them back.")
-@store_option
+@CommandOption.store
 def revoke_command(grant_id: str | None, everything: bool, store: str | None) -> int:
     """Take a grant back. A call that it has started goes on; no other starts by it."""
     if (grant_id is None) != everything:

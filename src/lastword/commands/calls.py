@@ -20,28 +20,22 @@ from lastword.commands.invocation import (
     NOT_ALLOWED,
     UNKNOWN,
     WRONG_USAGE,
+    CommandOption,
     Misused,
-    auto_approve_option,
     check_seen,
     complain,
     hand_out,
     is_again_meant,
     is_below,
-    json_option,
     one_of,
-    plain_option,
     print_json,
-    project_option,
     read_script,
     say,
     say_problems,
-    store_option,
     tell_life,
-    tools_option,
     typed_arguments,
     typed_json,
     typed_word,
-    wait_option,
     with_own_journal,
 )
 from lastword.commands.local_session import SessionOptions, together
@@ -60,13 +54,13 @@ if TYPE_CHECKING:
 @click.option("--json-args", metavar="JSON", help="The arguments as one JSON object.")
 @together(
     SessionOptions,
-    tools_option,
-    project_option,
-    auto_approve_option,
-    wait_option,
-    store_option,
-    plain_option,
-    json_option,
+    CommandOption.tools,
+    CommandOption.project,
+    CommandOption.auto_approve,
+    CommandOption.wait,
+    CommandOption.store,
+    CommandOption.plain,
+    CommandOption.json,
 )
 def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: SessionOptions) -> int:
     """Call one tool, with consent in this terminal.
@@ -96,14 +90,14 @@ def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: Sess
 @click.option("--var", "variables", multiple=True, metavar="NAME=JSON", help="A variable the script begins with.")
 @together(
     SessionOptions,
-    tools_option,
-    project_option,
-    auto_approve_option,
+    CommandOption.tools,
+    CommandOption.project,
+    CommandOption.auto_approve,
     click.option("--no-check", is_flag=True, help="Start even if the script is known to fail."),
-    wait_option,
-    store_option,
-    plain_option,
-    json_option,
+    CommandOption.wait,
+    CommandOption.store,
+    CommandOption.plain,
+    CommandOption.json,
 )
 def run(file: str, variables: tuple[str, ...], no_check: bool, options: SessionOptions) -> int:
     """Carry out a script, with consent in this terminal. `-` reads it from standard input.
@@ -127,7 +121,15 @@ def run(file: str, variables: tuple[str, ...], no_check: bool, options: SessionO
 
 @click.command()
 @click.argument("run_id")
-@together(SessionOptions, tools_option, project_option, wait_option, store_option, plain_option, json_option)
+@together(
+    SessionOptions,
+    CommandOption.tools,
+    CommandOption.project,
+    CommandOption.wait,
+    CommandOption.store,
+    CommandOption.plain,
+    CommandOption.json,
+)
 def resume(run_id: str, options: SessionOptions) -> int:
     """Go on with a run that was interrupted. What was done is not done again.
 
@@ -182,7 +184,7 @@ async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run 
 @click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
 @click.option("--value", metavar="JSON", help="With --done: what it gave. Without it a script gets null.")
 @click.option("--digest", metavar="DIGEST", help="With --again: the card that you have read, from show --json.")
-@together(SessionOptions, tools_option, project_option, store_option)
+@together(SessionOptions, CommandOption.tools, CommandOption.project, CommandOption.store)
 def resolve(
     call_id: str,
     again: bool,

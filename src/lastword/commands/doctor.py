@@ -15,14 +15,12 @@ from lastword.commands.invocation import (
     DONE,
     FAILED,
     WITHOUT_TOKENS,
+    CommandOption,
     ConfigError,
     LastWordError,
-    config_option,
     data_file,
-    json_option,
     laid_aside_words,
     load_config,
-    server_store_option,
     store_address,
 )
 from lastword.display import visible
@@ -37,9 +35,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@server_store_option
-@config_option
-@json_option
+@CommandOption.server_store
+@CommandOption.config
+@CommandOption.json
 def doctor(as_json: bool, config: Path | None, store: str | None) -> int:
     """Say what is configured, what was found, and whether it answers.
 
@@ -76,7 +74,10 @@ async def _examine(path: Path | None, store: str | None) -> list[Finding]:
     except ConfigError as problem:
         findings.append(("persona", False, str(problem)))
     findings += await _examine_store(config)
-    return [*findings, *_examine_rules(), *_examine_mcp(config), *_examine_hooks()]
+    # Every hook that was installed is proven by a call that it must deny.
+    hooks = Hooks()
+    gates = [_try_gate(kept, list(hooks.troubles(kept))) for kept in hooks.all()]
+    return [*findings, *_examine_rules(), *_examine_mcp(config), *gates]
 
 
 def _examine_rules() -> list[Finding]:
@@ -166,12 +167,6 @@ def _examine_mcp(config: Config) -> list[Finding]:
 
 # A gate that needs longer than this to say no would be given up by nobody, and yet something is wrong with it.
 PROBE_SECONDS = 30
-
-
-def _examine_hooks() -> list[Finding]:
-    """Every hook that was installed, proven by a call that it must deny."""
-    hooks = Hooks()
-    return [_try_gate(kept, list(hooks.troubles(kept))) for kept in hooks.all()]
 
 
 def _try_gate(kept: InstalledHook, troubles: list[str]) -> Finding:

@@ -13,32 +13,31 @@ import click
 import msgspec
 
 from lastword.call import Undone, take_back
-from lastword.card import summary_of
 from lastword.commands.invocation import (
     DONE,
     FAILED,
-    json_option,
+    CommandOption,
+    arguments_line,
     print_json,
     print_list,
     say,
-    store_option,
     with_journal,
     with_own_journal,
 )
-from lastword.consent import Kept, Secrets
 from lastword.editor import ProjectEditor
 from lastword.errors import EditError, LastWordError, SessionError
 from lastword.journal import Journal, Life, data_of, timeline
 
 if TYPE_CHECKING:
+    from lastword.consent import Kept
     from lastword.store import Record
 
 
 @click.command()
 @click.argument("id")
 @click.option("--save", "folder", metavar="DIR", help="Write the images and files that it returned into a folder.")
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def show(id: str, folder: str | None, store: str | None, as_json: bool) -> int:
     """Show the life of a call, a run or a session, with times."""
 
@@ -89,8 +88,8 @@ last_option = click.option(
 @click.command()
 @click.option("--session", "session_id", metavar="ID", help="Those of one session.")
 @last_option
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -> int:
     """List the calls that were made, newest first: what was asked for, and how it ended."""
 
@@ -99,7 +98,7 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
 
     def tell(facts: dict[str, Any]) -> None:
         say(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {facts['tool']}")
-        click.echo(f"    {summary_of(Secrets.unhidden(facts['arguments'])) or 'no arguments'}")
+        click.echo(f"    {arguments_line(facts['arguments'])}")
 
     after = "lastword show ID tells the life of one; lastword calls --session ID lists those of a session."
     return print_list(with_journal(store, read), as_json, tell, after=after, none="Nothing was called yet.")
@@ -107,8 +106,8 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
 
 @click.command()
 @last_option
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def sessions(last: int, store: str | None, as_json: bool) -> int:
     """List the sessions that called something, newest first, with how much they called."""
 
@@ -124,8 +123,8 @@ def sessions(last: int, store: str | None, as_json: bool) -> int:
 
 
 @click.command()
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def runs(store: str | None, as_json: bool) -> int:
     """List the scripts that were carried out, newest first, and calls by themselves that are in doubt."""
     found = with_journal(store, _read_runs)
@@ -243,7 +242,7 @@ def listed(id: str, held: Sequence[tuple[str, Kept]]) -> Iterator[str]:
     for call_id, kept in held:
         about = f": {kept.alt}" if kept.alt else ""
         of = "" if call_id == id else f" of {call_id}"
-        facts = f"{kept.name}{of}, {kept.media_type}, {Kept.size_in_words(kept.size)}{about}"
+        facts = f"{kept.name}{of}, {kept.media_type}, {kept.size_in_words(kept.size)}{about}"
         yield f"  {kept.kind:5}  {facts}"
     yield f"lastword show {id} --save DIR writes {'it' if len(held) == 1 else 'them'} into a folder."
 
@@ -254,7 +253,7 @@ async def save(journal: Journal, held: Sequence[tuple[str, Kept]], folder: Path)
         saved = []
         for call_id, named in held:
             kept, data = await journal.content(call_id, named.digest)  # Proven, whatever the list says.
-            saved.append(_write(folder, Kept.clean_name(named.name, kept.kind, kept.media_type), data))
+            saved.append(_write(folder, kept.clean_name(named.name, kept.kind, kept.media_type), data))
         return saved
     except OSError as problem:
         raise LastWordError(f"it cannot be written: {problem.strerror}", place=str(folder)) from None
@@ -279,8 +278,8 @@ def _write(folder: Path, name: str, data: bytes) -> Path:
 @click.command()
 @click.argument("call_id")
 @click.option("--project", metavar="DIR", help="The project folder, if it is not where it was when the call ran.")
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def undo(call_id: str, project: str | None, store: str | None, as_json: bool) -> int:
     """Take back what a call changed in files: all of it, byte for byte, or nothing.
 

@@ -32,7 +32,7 @@ from lastword.cli import Misused as Misused
 from lastword.cli import complain as complain
 from lastword.config import FILE as FILE
 from lastword.config import Config, load
-from lastword.consent import Answerer, People
+from lastword.consent import Answerer, People, Secrets
 from lastword.display import visible
 from lastword.errors import ConfigError as ConfigError
 from lastword.errors import LastWordError as LastWordError
@@ -47,7 +47,6 @@ from lastword.tools.guard import note_agent as note_agent
 from lastword.tools.guard import refuse_below as refuse_below
 
 if TYPE_CHECKING:
-    from lastword.consent import ApprovalRequest
     from lastword.script import PlacedError
     from lastword.tools import Manifest, Unagreed
 
@@ -58,27 +57,13 @@ MAX_NAMED = 6
 WHO = Answerer.person(where="command")
 BY = str(WHO)
 
-tools_option = click.option(
-    "--tools",
-    "folders",
-    multiple=True,
-    metavar="DIR",
-    help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
-)
-plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
+WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` to itself alone"
+AUTO_APPROVE = "--auto-approve"
+NOT_BY_ITSELF = "leave it out; with --wait a person answers its card elsewhere, and a rule of theirs may allow it"
 
 
 def _store_option(words: str) -> Callable[[Any], Any]:
     return click.option("--store", metavar="URL", callback=lambda context, parameter, url: check_flag(url), help=words)
-
-
-store_option = _store_option(
-    "The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own."
-)
-server_store_option = _store_option("Where everything is remembered: sqlite:///FILE, postgresql://… or memory:")
-WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` to itself alone"
-AUTO_APPROVE = "--auto-approve"
-NOT_BY_ITSELF = "leave it out; with --wait a person answers its card elsewhere, and a rule of theirs may allow it"
 
 
 def _turned_by_a_person(context: click.Context, parameter: click.Parameter, given: bool) -> bool:
@@ -88,26 +73,44 @@ def _turned_by_a_person(context: click.Context, parameter: click.Parameter, give
     return given
 
 
-auto_approve_option = click.option(
-    AUTO_APPROVE,
-    is_flag=True,
-    callback=_turned_by_a_person,
-    help="Approve without asking, for tools that allow that too.",
-)
-wait_option = click.option(
-    "--wait",
-    is_flag=True,
-    help="Let a card wait until somebody answers it elsewhere: lastword answer, from any terminal.",
-)
-project_option = click.option(
-    "--project", metavar="DIR", help="A project folder: with the editor's own tools, and for tools that need an editor."
-)
-editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
-apply_option = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")
-config_option = click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of lastword.toml in this folder."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+class CommandOption:
+    """What can be said to more than one command."""
+
+    tools = click.option(
+        "--tools",
+        "folders",
+        multiple=True,
+        metavar="DIR",
+        help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
+    )
+    plain = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
+    store = _store_option(
+        "The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own."
+    )
+    server_store = _store_option("Where everything is remembered: sqlite:///FILE, postgresql://… or memory:")
+    auto_approve = click.option(
+        AUTO_APPROVE,
+        is_flag=True,
+        callback=_turned_by_a_person,
+        help="Approve without asking, for tools that allow that too.",
+    )
+    wait = click.option(
+        "--wait",
+        is_flag=True,
+        help="Let a card wait until somebody answers it elsewhere: lastword answer, from any terminal.",
+    )
+    project = click.option(
+        "--project",
+        metavar="DIR",
+        help="A project folder: with the editor's own tools, and for tools that need an editor.",
+    )
+    editor = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
+    apply = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")
+    config = click.option(
+        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of lastword.toml in this folder."
+    )
+    json = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+
 
 T = TypeVar("T")
 
@@ -287,24 +290,6 @@ def check_seen(given: str | None, exactly: str | None, place: str) -> None:
         )
 
 
-async def is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
-    """Whether a yes that was given by a command is meant. What cannot be undone takes another act, as on every card."""
-    second_act = card.SecondAct.of(request)
-    if second_act is None:
-        return True
-    approver = terminal.terminal_approver(plain=plain)
-    if approver is None:
-        raise Misused(
-            f"{second_act.why}, and one act does not allow it",
-            place="lastword answer",
-            hint="read its card in lastword approvals --json, and say which one you have read: --digest DIGEST",
-        )
-    if await approver.confirms(request):
-        return True
-    click.echo(NOT_DONE, err=True)
-    return False
-
-
 def is_again_meant(call_id: str, tool: str) -> bool:
     """Whether a call in doubt shall really run once more. Nobody knows whether it happened, so this takes two acts."""
     if not terminal.is_interactive():
@@ -339,6 +324,11 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Misused(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
     return value
+
+
+def arguments_line(hidden: Any) -> str:
+    """The arguments of a call in a line, from how they are remembered."""
+    return card.summary_of(Secrets.unhidden(hidden)) or "no arguments"
 
 
 def digest_of(facts: Any) -> str:

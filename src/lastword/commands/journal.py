@@ -13,17 +13,16 @@ from lastword import values
 from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
+    CommandOption,
     Misused,
     StoreError,
     agreed,
     check_flag,
     did_you_mean,
-    json_option,
     print_json,
     print_list,
     refuse_below,
     say,
-    store_option,
     with_journal,
     with_own_journal,
 )
@@ -49,7 +48,7 @@ def journal() -> None:
     "--from", "start", metavar="SEQ:DIGEST", help="Go on from a head that was verified before, with what came after it."
 )
 @click.option("--file", metavar="FILE", help="Verify an exported file instead.")
-@store_option
+@CommandOption.store
 def verify(head: str | None, start: str | None, file: str | None, store: str | None) -> int:
     """Prove that nothing in the journal was changed, and print its head."""
     pin, known = _given_head("--head", head), _given_head("--from", start)
@@ -100,8 +99,8 @@ async def _verify(journal: Journal, pin: Head | None, start: Head | None) -> Hea
 
 @journal.command()
 @click.option("--head", metavar="SEQ:DIGEST", help="Accept without a question, if this is where the journal ends.")
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def accept(head: str | None, store: str | None, as_json: bool) -> int:
     """Go on with a journal that lacks what was seen of it.
 
@@ -178,7 +177,7 @@ _MEANING = (
 
 @journal.command("export")
 @click.argument("file", required=False, default="-")
-@store_option
+@CommandOption.store
 def export_command(file: str, store: str | None) -> int:
     """Write every record as a line of JSON. `-`, or nothing, is standard output."""
 
@@ -198,7 +197,7 @@ def export_command(file: str, store: str | None) -> int:
 
 @journal.command()
 @click.option("--before", required=True, metavar="DATE", help="Forget the contents of records before this day.")
-@store_option
+@CommandOption.store
 def prune(before: str, store: str | None) -> int:
     """Forget what old records say. That they were there, their order and their keys stay, and stay verifiable.
 
@@ -230,8 +229,8 @@ async def _prune(journal: Journal, before: float) -> tuple[Pruned, EndedUnused]:
 
 
 @journal.command()
-@store_option
-@json_option
+@CommandOption.store
+@CommandOption.json
 def conversations(store: str | None, as_json: bool) -> int:
     """List the conversations that are kept, oldest first."""
 
@@ -255,7 +254,7 @@ async def _list_conversations(journal: Journal) -> list[dict[str, str]]:
 
 @journal.command()
 @click.argument("conversation")
-@store_option
+@CommandOption.store
 def forget(conversation: str, store: str | None) -> int:
     """Forget every word of one conversation. That there was one stays in the chain, and its id stays used.
 
@@ -333,7 +332,7 @@ async def _copy(source: Store, target: Store) -> Head:
 @journal.command()
 @click.argument("role")
 @click.option("--forgetting", is_flag=True, help="Also let it forget what records say: for lastword journal prune.")
-@store_option
+@CommandOption.store
 def grant(role: str, forgetting: bool, store: str | None) -> int:
     """Let a role of PostgreSQL use the journal: read it and append to it, and neither change nor delete anything.
 

@@ -23,24 +23,22 @@ from lastword.call import Asked, Event, Limits, QuestionAsked, wait_for_answer
 from lastword.commands.invocation import (
     AUTO_APPROVE,
     NOT_BY_ITSELF,
+    CommandOption,
+    LastWordError,
     Misused,
     ask_trust,
     complain,
-    config_option,
+    did_you_mean,
     load_config,
     people_of,
-    plain_option,
     read_config,
     refuse_below,
     remembering,
     say,
-    store_option,
-    tools_option,
     trust_asker,
 )
 from lastword.config import is_own_memory
 from lastword.editor import EDITOR_TOOLS, Privacy, ProjectEditor, editor_tools
-from lastword.errors import EditError, did_you_mean
 from lastword.journal import Journal, cut
 from lastword.lazily import load_later
 from lastword.mcp import McpServers
@@ -257,7 +255,7 @@ def open_project(folder: str | Path, config: Config | None = None) -> ProjectEdi
         config = read_config()
     try:
         Privacy(config.editor.private)
-    except EditError as problem:
+    except LastWordError as problem:
         raise Misused(f"editor.private: {problem.fact}", place=str(config.file), hint=problem.hint) from None
     return ProjectEditor(folder, private=config.editor.private)
 
@@ -325,7 +323,7 @@ class ChatOptions(msgspec.Struct, frozen=True):
 
 conversation_options = together(
     ChatOptions,
-    tools_option,
+    CommandOption.tools,
     click.option(
         "--upstream",
         metavar="URL",
@@ -334,9 +332,9 @@ conversation_options = together(
     click.option("--model", metavar="NAME", help="The model of that server. Without it: as configured."),
     click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with."),
     click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session."),
-    plain_option,
-    store_option,
-    config_option,
+    CommandOption.plain,
+    CommandOption.store,
+    CommandOption.config,
 )
 
 

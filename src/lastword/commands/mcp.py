@@ -15,12 +15,11 @@ from lastword.commands.invocation import (
     DONE,
     FILE,
     NOT_ALLOWED,
+    CommandOption,
     Misused,
     agreed,
-    apply_option,
     by_a_person,
     complain,
-    json_option,
     load_config,
     print_json,
     say,
@@ -122,7 +121,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
 
 @mcp.command("list", short_help="The servers, their state and their tools.")
 @config_option
-@json_option
+@CommandOption.json
 def list_servers(config: Path | None, as_json: bool) -> int:
     """List the servers of lastword.toml: whether each is trusted as it is, and its tools. Starts nothing."""
     servers = McpServers.of(load_config(config)).all
@@ -140,7 +139,8 @@ def list_servers(config: Path | None, as_json: bool) -> int:
         if server.pinned is not None and server.pinned.standing:
             click.echo(f"    {_STANDING[server.pinned.standing]}")
         for name in server.pinned.tools if server.pinned is not None else ():
-            click.echo(f"    {server.id_of(name)}" + ("" if _is_plain(server, name) else f"  {marked(name)}"))
+            id = server.id_of(name)
+            click.echo(f"    {id}" + ("" if id == f"{server.name}__{name}" else f"  {marked(name)}"))
         if server.why_not():
             click.echo(f"    hint: lastword mcp trust {server.name}")
     return DONE
@@ -312,10 +312,6 @@ def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
     return pairs
 
 
-def _is_plain(server: McpServer, tool: str) -> bool:
-    return server.id_of(tool) == f"{server.name}__{tool}"
-
-
 def _as_json(server: McpServer) -> dict[str, Any]:
     tools = server.pinned.tools if server.pinned is not None else {}
     return {
@@ -329,7 +325,7 @@ def _as_json(server: McpServer) -> dict[str, Any]:
 
 @mcp.command(short_help="Put all MCP servers of a client behind lastword.")
 @file_argument
-@apply_option
+@CommandOption.apply
 def wrap(file: Path, apply: str | None) -> int:
     """Rewrite a client's configuration so that all its MCP servers stand behind one entry, which is lastword.
 
@@ -356,7 +352,7 @@ def wrap(file: Path, apply: str | None) -> int:
 
 @mcp.command(short_help="Give a client its servers back.")
 @file_argument
-@apply_option
+@CommandOption.apply
 def unwrap(file: Path, apply: str | None) -> int:
     """Restore a client's configuration, byte for byte. What was changed in it since stays, and the change is shown."""
     by_a_person("lastword mcp unwrap")

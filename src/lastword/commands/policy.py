@@ -13,16 +13,14 @@ from lastword.commands.invocation import (
     DONE,
     NOT_ALLOWED,
     WRONG_USAGE,
+    CommandOption,
     agreed,
     by_a_person,
     complain,
     digest_of,
-    json_option,
     load_config,
     print_json,
     say,
-    store_option,
-    tools_option,
     typed_arguments,
     with_journal,
 )
@@ -32,7 +30,7 @@ from lastword.hook import FOLDER, agents_tool, agents_tools
 from lastword.rules import Policy, PolicyPlaces, PolicyReview
 
 if TYPE_CHECKING:
-    from lastword.tools import Tool, ToolRegistry
+    from lastword.tools import ToolRegistry
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
@@ -49,9 +47,9 @@ def policy() -> None:
 
 
 @policy.command(short_help="Read the rules, try them, and list them.")
-@tools_option
+@CommandOption.tools
 @project_option
-@json_option
+@CommandOption.json
 def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     """Read all policy files, run the tests that are in them, and list their rules."""
     found = Policy.load(PolicyPlaces.of(Path(project)))
@@ -79,9 +77,9 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
 @policy.command("explain", short_help="Say what the rules make of a call.")
 @click.argument("tool")
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
-@tools_option
+@CommandOption.tools
 @project_option
-@store_option
+@CommandOption.store
 def explain_command(
     tool: str, pairs: tuple[str, ...], folders: tuple[str, ...], project: str, store: str | None
 ) -> int:
@@ -90,7 +88,8 @@ def explain_command(
     What is used up of their limits counts. TOOL is a tool's name, or its name in rules: claude:Bash, mcp:NAME/TOOL.
     Nothing is asked or done.
     """
-    folder = _folder_in(pairs)
+    # The folder that a call of an agent's tool would be carried out in, as it was typed.
+    folder = next((value for name, equals, value in (pair.partition("=") for pair in pairs) if name == FOLDER), None)
     # On a card it has the name of a function, and in rules that of its agent.
     agents = agents_tool(tool, folder) or agents_tool(tool.replace("__", ":", 1), folder)
     # An agent moves about, and takes the rules of all folders above it along.
@@ -99,7 +98,9 @@ def explain_command(
     )
     if found is not None and agents is None:
         found = counted(found, store)  # An agent's calls are decided about by its hook, which names its memory.
-    known = agents or _tool_in(_registry(folders, found), tool)
+    registry = _registry(folders, found)
+    addressed = (each for each in registry.all() if each.address == tool)
+    known = agents or next(addressed, None) or registry.lookup(tool)
     arguments = typed_arguments(known.manifest, pairs)
     at = project if known.manifest.script_editor_only or project != "." else None
     click.echo(with_journal(store, lambda journal: explain(known, arguments, journal, found, at)))
@@ -107,7 +108,7 @@ def explain_command(
 
 
 @policy.command(short_help="Let what the rules allow count, after a look at them.")
-@tools_option
+@CommandOption.tools
 @project_option
 @click.option("--digest", metavar="SHA256", help="Accept without a question, if this is their digest.")
 def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
@@ -161,16 +162,6 @@ def _registry(folders: Sequence[str], policy: Policy | None) -> ToolRegistry:
         if not registry.is_registered(tool.name):
             registry.add(tool)
     return registry
-
-
-def _tool_in(registry: ToolRegistry, name: str) -> Tool:
-    """A tool by its name, or by the name that rules have for it."""
-    return next((tool for tool in registry.all() if tool.address == name), None) or registry.lookup(name)
-
-
-def _folder_in(pairs: Sequence[str]) -> str | None:
-    """The folder that a call of an agent's tool would be carried out in, as it was typed."""
-    return next((value for name, equals, value in (pair.partition("=") for pair in pairs) if name == FOLDER), None)
 
 
 def _facts(found: Policy | None) -> dict[str, object]:

@@ -15,7 +15,6 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,15 +29,13 @@ from lastword.commands.invocation import (
     FAILED,
     WITHOUT_TOKENS,
     WRONG_USAGE,
+    CommandOption,
     ConfigError,
     LastWordError,
     Misused,
     complain,
-    config_option,
-    json_option,
     read_config,
     refuse_below,
-    server_store_option,
     store_address,
 )
 from lastword.config import check_person
@@ -70,8 +67,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
     metavar="N",
     help="So many processes behind one port and one store. Without it: 1.",
 )
-@server_store_option
-@config_option
+@CommandOption.server_store
+@CommandOption.config
 def serve(config: Path | None, workers: int, **flags: Any) -> int:
     """Serve the assistant API: OpenAI-compatible, with history and strict tool requests. It never runs a tool."""
     loaded = read_config(config, flags)
@@ -86,11 +83,7 @@ def serve(config: Path | None, workers: int, **flags: Any) -> int:
     # Loaded once, before there are several: they share it.
     _ = api.build_app, talk.ModelChoice, api.Stopping
     sock = api.Serving.bind(loaded.server.host, loaded.server.port)
-    return Workers(sock, partial(_serve_as_worker, loaded)).run(workers)
-
-
-def _serve_as_worker(config: Config, sock: socket.socket, number: int, lifeline: int) -> int:
-    return uvloop.run(_serve(config, sock, number, lifeline))
+    return Workers(sock, lambda *place: uvloop.run(_serve(loaded, *place))).run(workers)
 
 
 async def _serve(config: Config, sock: socket.socket | None = None, number: int = 0, lifeline: int = -1) -> int:
@@ -147,9 +140,9 @@ def token() -> None:
     help=f"May be repeated: {', '.join(Tokens.SCOPES)}.",
 )
 @click.option("--person", metavar="NAME", help="Whose it is: cards of what it calls are this person's to answer.")
-@server_store_option
-@config_option
-@json_option
+@CommandOption.server_store
+@CommandOption.config
+@CommandOption.json
 def create(name: str, scopes: tuple[str, ...], person: str | None, as_json: bool, **where: Any) -> int:
     """Make a token. It is shown once: only its digest is kept."""
 
@@ -166,9 +159,9 @@ def create(name: str, scopes: tuple[str, ...], person: str | None, as_json: bool
 
 
 @token.command("list")
-@server_store_option
-@config_option
-@json_option
+@CommandOption.server_store
+@CommandOption.config
+@CommandOption.json
 def list_(as_json: bool, **where: Any) -> int:
     """Show the tokens, without their secrets."""
 
@@ -199,8 +192,8 @@ def list_(as_json: bool, **where: Any) -> int:
 
 @token.command("revoke")
 @click.argument("id")
-@server_store_option
-@config_option
+@CommandOption.server_store
+@CommandOption.config
 def revoke(id: str, **where: Any) -> int:
     """End a token. A running server refuses it from the next request on."""
 

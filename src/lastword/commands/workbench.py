@@ -20,16 +20,14 @@ from lastword.commands.invocation import (
     DONE,
     FAILED,
     WRONG_USAGE,
+    CommandOption,
     Misused,
     complain,
-    editor_option,
     is_below,
-    json_option,
     print_json,
     read_script,
     say,
     say_problems,
-    tools_option,
     trust_asker,
 )
 from lastword.consent import Preset
@@ -42,9 +40,9 @@ from lastword.tools import Effect, Manifest, Toolbox, ToolFolder, ToolRegistry, 
 
 
 @click.command()
-@tools_option
-@editor_option
-@json_option
+@CommandOption.tools
+@CommandOption.editor
+@CommandOption.json
 def tools(folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
     """List the tools at hand. Reads their manifests and runs nothing."""
     toolbox = Toolbox.find_any(folders) if editor else Toolbox.find(folders)
@@ -124,7 +122,7 @@ def new_tool(
 
 @click.command()
 @click.argument("folder", required=False, metavar="[DIR]")
-@json_option
+@CommandOption.json
 def test(folder: str | None, as_json: bool) -> int:
     """Check tools: their manifests, their own tests, and that they respect a denial.
 
@@ -227,9 +225,9 @@ files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 
 @click.command()
 @files_argument
-@tools_option
-@editor_option
-@json_option
+@CommandOption.tools
+@CommandOption.editor
+@CommandOption.json
 def plan(files: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
     """Say what a script may do before it does anything: every call, how often, and who will be asked."""
     known = _signatures(folders, editor=editor)
@@ -250,9 +248,9 @@ def plan(files: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json
 @click.command()
 @files_argument
 @click.option("--var", "variables", multiple=True, metavar="NAME", help="A variable the script will be given.")
-@tools_option
-@editor_option
-@json_option
+@CommandOption.tools
+@CommandOption.editor
+@CommandOption.json
 def check(
     files: tuple[str, ...], variables: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool
 ) -> int:
@@ -302,8 +300,8 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 
 @click.command()
 @click.option("--guidance", metavar="TEXT", help="Words of your own for the model, put at the end.")
-@tools_option
-@editor_option
+@CommandOption.tools
+@CommandOption.editor
 def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
     """Print the instructions that a model needs to write scripts for these tools."""
     offered = _signatures(folders, editor=editor) or {}
@@ -312,8 +310,8 @@ def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
 
 
 @click.command()
-@tools_option
-@editor_option
+@CommandOption.tools
+@CommandOption.editor
 def grammar(folders: tuple[str, ...], editor: bool) -> int:
     """Print a GBNF grammar that admits only scripts for these tools."""
     click.echo(script.script_grammar(_signatures(folders, editor=editor) or {}), nl=False)

@@ -95,7 +95,8 @@ class Sheet:
 
     def clear_prompt(self) -> None:
         if self.is_at_prompt:
-            self._write("\r\x1b[K")
+            self._console.file.write("\r\x1b[K")
+            self._console.file.flush()
             self.is_at_prompt = False
 
     def _prompt(self, words: Text, *, ends: bool = False) -> None:
@@ -114,10 +115,6 @@ class Sheet:
         for line in lines:
             self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
             self.printed += 1
-
-    def _write(self, codes: str) -> None:
-        self._console.file.write(codes)
-        self._console.file.flush()
 
 
 def draw(face: Face, width: int, waiting: int = 0, last: str = "") -> list[Text]:

@@ -208,16 +208,14 @@ class TerminalChat:
                 if reading.done():
                     return reading.result().strip()
                 self._check()
-                if self._is_at_work or mark != preset_mark(self.replica.preset) or self._has_news():
+                has_news = self._news_of_others() is not None or any(map(self.transcript.has_to_show, self._changes))
+                if self._is_at_work or mark != preset_mark(self.replica.preset) or has_news:
                     return None
         finally:
             if not reading.done():
                 composer.put_aside()
                 reading.cancel()
                 await asyncio.wait({reading})
-
-    def _has_news(self) -> bool:
-        return self._news_of_others() is not None or any(map(self.transcript.has_to_show, self._changes))
 
     def _news_of_others(self) -> str | None:
         return self._told_of_others.line(self.replica.waiting_elsewhere())

@@ -316,7 +316,8 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
     styles: list[str] = []
     target = ""
     shown = ""
-    for token in _inside(text):
+    [inline] = _reader().parseInline(_safe(text))
+    for token in inline.children or []:
         kind, _, way = token.type.rpartition("_")
         if token.type == "text":
             shown += token.content
@@ -339,11 +340,6 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
             styles.pop()
         else:
             yield token.content, ""
-
-
-def _inside(text: str) -> list[Token]:
-    [inline] = _reader().parseInline(_safe(text))
-    return inline.children or []
 
 
 def _safe(text: str) -> str:

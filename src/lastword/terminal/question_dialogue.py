@@ -50,7 +50,8 @@ def words_of(tool: str, name: str, question: views.QuestionView, *, whole: bool 
     yield "", f"{tool}: {question.about}", "dim"
     yield "", "", ""
     yield "", "The tool asks:", "bold"
-    shown = question.message if whole else _beginning(question)
+    fold = None if whole else question.message_fold
+    shown = question.message if fold is None else first_units(question.message, fold)
     yield from (("  “ ", line, "") for line in shown.split("\n"))
     if len(shown) < len(question.message):
         yield "  ", f"… {len(question.message) - len(shown):,} more characters: m shows them", "italic"
@@ -63,11 +64,6 @@ def words_of(tool: str, name: str, question: views.QuestionView, *, whole: bool 
         yield from (("     - ", choice.label, "") for choice in field.choices)
     yield "", "", ""
     yield "", question.goes_to, "italic"
-
-
-def _beginning(question: views.QuestionView) -> str:
-    fold = question.message_fold
-    return question.message if fold is None else first_units(question.message, fold)
 
 
 def _kind(field: views.FormField) -> str:

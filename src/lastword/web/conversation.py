@@ -231,16 +231,14 @@ class ConversationView:
     async def resolve(self, call_id: str, decision: Decision, by: str, word: str | None) -> str:
         """Decide about a call whose end is not known. Says what became of it, marked."""
         if decision == "again" and (started := (await self.session.journal.life(call_id)).started):
-            self._check_again(started["tool"], word)
+            # Whatever its tool says: it may be the second time.
+            tool, fact = started["tool"], "nobody knows whether it happened, so one press does not run it again"
+            hint = f"type the name of the tool, {visible(tool)}, as well"
+            self.checks.check_word(tool.casefold(), word, fact, hint)
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.assistant.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._end(outcome, self._clock())
         return visible(outcome.message)
-
-    def _check_again(self, tool: str, word: str | None) -> None:
-        """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
-        fact = "nobody knows whether it happened, so one press does not run it again"
-        self.checks.check_word(tool.casefold(), word, fact, f"type the name of the tool, {visible(tool)}, as well")
 
     async def undo(self, call_id: str | None, by: str) -> str:
         """Take back what a call changed, or the last one that changed something. Says what was restored, marked."""

@@ -88,12 +88,9 @@ class OtherSessions:
                     await self._journal.store.changed(after)
                 return
             except TimeoutError:
-                if self._has_somebody_died():
-                    return
-
-    def _has_somebody_died(self) -> bool:
-        alive = {facts["process"] for facts in self._shown.values() if facts["asker"] == "waits"}
-        return not all(self._journal.store.is_held(f"process:{process}") for process in alive)
+                alive = {facts["process"] for facts in self._shown.values() if facts["asker"] == "waits"}
+                if not all(self._journal.store.is_held(f"process:{process}") for process in alive):
+                    return  # Somebody has died.
 
     async def look(self) -> None:
         """Show what waits, and hide what does not any more."""

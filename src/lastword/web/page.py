@@ -10,14 +10,13 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lastword.call import Decision
 from lastword.card import responses
 from lastword.server import Middleware, Refusal, ServerLimits
 from lastword.web.card_routes import CardRoutes
@@ -71,7 +70,7 @@ class ResolveBody(PageBody, frozen=True):
     """What to do about a call in doubt."""
 
     call_id: str
-    decision: Decision
+    decision: Literal["again", "done", "abandon"]
     word: str | None = None
     """The name of its tool, typed out: what running it again takes besides a press."""
 

@@ -196,7 +196,8 @@ class SharedItems:
 
     def hide(self, id: str) -> None:
         """Take an item out of the picture."""
-        if self._forget(id):
+        self.bytes_kept -= self._sizes.pop(id, 0)
+        if self._items.pop(id, None) is not None:
             self.feed.tell("gone", views.ItemGone(id))
 
     def printed(self, run_id: str, line: str) -> None:
@@ -258,10 +259,6 @@ class SharedItems:
         self.bytes_kept += size - self._sizes.get(item.id, 0)
         self._sizes[item.id] = size
         self._items[item.id] = item
-
-    def _forget(self, id: str) -> bool:
-        self.bytes_kept -= self._sizes.pop(id, 0)
-        return self._items.pop(id, None) is not None
 
     def _evict(self) -> None:
         """Take out what is oldest, until the rest is within bounds. What goes on stays, and so does the newest."""
