@@ -1,5 +1,7 @@
 """The language, point by point: what works, and what is refused where."""
 
+import re
+
 import pytest
 
 from lastword.script import PlacedError, parse
@@ -331,3 +333,24 @@ def test_a_script_that_ends_too_early_is_refused_at_its_end(text: str, tail: str
     with pytest.raises(PlacedError, match="found the end of the script") as caught:
         parse(text + tail)
     assert (type(caught.value).__name__, caught.value.line) == ("ParseError", 1)
+
+
+@pytest.mark.parametrize(
+    ("opened", "wrong", "place"),
+    [
+        ("[2", ")", "1:9"),
+        ("[2", "}", "1:9"),
+        ("{a: 2", ")", "1:12"),
+        ("{a: 2", "]", "1:12"),
+        ("(2", "]", "1:9"),
+        ("(2", "}", "1:9"),
+        ("x[2", ")", "1:10"),
+        ("CALL echo {a: 2", ")", "1:22"),
+        ("UPPER(2", "]", "1:14"),
+    ],
+)
+@requirement("NUWA-1")
+def test_a_bracket_closes_with_its_own_end(opened: str, wrong: str, place: str) -> None:
+    """Also inside a function's brackets, where the end of the outer one comes next."""
+    with pytest.raises(PlacedError, match=f"{place}: expected an operator.* found {re.escape(wrong)}"):
+        parse(f"PRINT({opened}{wrong})")

@@ -37,7 +37,6 @@ from lastword.display import displayable
 from lastword.editor import ProjectProvider, changed_bytes, still_current
 from lastword.errors import ArgumentsError
 from lastword.journal import ASKED, Life, NotAsked, read_answer
-from lastword.tools import Tool
 from lastword.tools.guard import changed_files, changed_state
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from lastword.call.desk import Desk
     from lastword.call.setting import Setting
     from lastword.store import Entry
+    from lastword.tools import Tool
 
 Author = Literal["model", "person"]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from lastword import values
 from lastword.call.draw import waives
-from lastword.consent import Answerer, Call, deciders
+from lastword.consent import deciders
 from lastword.display import visible
 from lastword.editor import PATHS
 from lastword.journal import NotAsked
@@ -22,7 +22,7 @@ from lastword.rules import Accounts, Decision, Explanation, Grants, GrantWho, de
 
 if TYPE_CHECKING:
     from lastword.call.setting import Setting
-    from lastword.consent import ApprovalRequest, UserAction
+    from lastword.consent import Answerer, ApprovalRequest, Call, UserAction
     from lastword.rules import ProtectedFile
     from lastword.store import Entry
     from lastword.tools import Tool

@@ -15,11 +15,12 @@ from lastword import values
 from lastword.consent import Kept, Kind, Outcome, outcome
 from lastword.display import displayable
 from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, OutcomeUnknown, ToolError
-from lastword.tools import Tool, content
+from lastword.tools import content
 
 if TYPE_CHECKING:
     from lastword.consent import ApprovalRequest, Call, LiveCall, outcome
     from lastword.editor import SealedEditor
+    from lastword.tools import Tool
 
 log = logging.getLogger("lastword")
 

@@ -350,11 +350,11 @@ def reader(function: Callable[..., Any], request: Callable[..., Any] | None = No
         idempotent=True,
         **facts,
     )
-    return replace(tool, execute=read, code=CODE, spell=spelt)
+    return replace(tool, execute=read, **OURS)
 
 
-CODE = f"lastword {__version__}".encode()
-"""What stands for the code of these tools in their digests: another version is another tool."""
+OURS: dict[str, Any] = {"code": f"lastword {__version__}".encode(), "spell": spelt}
+"""What the editor's tools have in common. Another version is another tool: it stands for their code in digests."""
 
 READERS = (
     reader(read_file, icon="doc.text", color="systemGray"),

@@ -30,8 +30,7 @@ from lastword.editor.edit_plan import (
     show,
     summary,
 )
-from lastword.editor.provider import spelt
-from lastword.editor.read_tools import CODE, READERS
+from lastword.editor.read_tools import OURS, READERS
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools import Manifest, Parameter, Tool
 
@@ -82,7 +81,7 @@ def _writer(
             said += await afterwards(editor, steps)
         return {"success": True, "message": "\n".join(said)}
 
-    return Tool(manifest, "assistant", execute, request=request, code=CODE, consists_of=consists_of, spell=spelt)
+    return Tool(manifest, "assistant", execute, request=request, consists_of=consists_of, **OURS)
 
 
 def _misfit(problem: PrivateMisfit) -> dict[str, Any]:
