@@ -4,13 +4,12 @@ import json
 import os
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from requirements import requirement
+from warm import run_python
 
 ROOT = Path(__file__).parent.parent
 BENCH = ROOT / "bench"
@@ -121,6 +120,6 @@ def test_a_figure_has_the_digits_that_mean_something(bench, figure, words):
 @pytest.mark.parametrize("name", sorted({path.stem for path in BENCH.glob("*.py")} - PARTS))
 def test_every_bench_says_how_it_is_used(name):
     """It starts, on the code as it is today, and takes a file for its result."""
-    done = subprocess.run([sys.executable, BENCH / f"{name}.py", "--help"], capture_output=True, text=True, check=False)
+    done = run_python(str(BENCH / f"{name}.py"), "--help", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "--json FILE" in done.stdout

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from warm import run_python
+
 HERE = Path(__file__).parent
 
 # Some minutes each on two cores. The program says how many there are when nobody says otherwise.
@@ -25,7 +27,7 @@ SOAKS = {
 @pytest.mark.long
 @pytest.mark.parametrize("program", SOAKS)
 def test_a_soak_finds_nothing(program):
-    """What two hundred lives do not show, a thousand may."""
+    """What fifty lives do not show, a thousand may."""
     done = subprocess.run(
         [sys.executable, HERE / program, *SOAKS[program]], capture_output=True, text=True, timeout=1800, check=False
     )
@@ -48,10 +50,8 @@ def test_every_soak_is_among_them():
         ("wire/protocol_soak.py", ["500", "7"]),
     ],
 )
-def test_a_soak_can_be_started_with_a_seed(program, little):
+def test_a_soak_can_be_started_with_a_seed(tmp_path, program, little):
     """The shortest run of each, so that the long one does not fail at its imports; and a failure can be repeated."""
-    done = subprocess.run(
-        [sys.executable, HERE / program, *little], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_python(str(HERE / program), *little, cwd=tmp_path)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     assert "7" in done.stdout.split("\n")[0]

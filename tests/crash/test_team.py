@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import subprocess
-import sys
+import os
 import threading
 import time
 from collections import Counter
@@ -19,30 +18,36 @@ from lastword.journal import data_of
 from lastword.store.postgres import PostgresStore
 from postgres_server import PostgresServer
 from requirements import requirement
+from warm import WarmProgram
+
+LOADED = ("lastword.session", "lastword.store.postgres")
 
 
 class Member:
     """One process of team.py, and everything it said."""
 
     def __init__(self, *words: str) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("team.py")), *words]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        program = str(Path(__file__).with_name("team.py"))
+        reading, writing = os.pipe()
+        self._process = WarmProgram([program, *words], Path.cwd(), os.environ, loads=LOADED, printed=writing)
+        os.close(writing)
         self.said: list[dict[str, Any]] = []
-        self._listening = threading.Thread(target=self._listen)
+        self._listening = threading.Thread(target=self._listen, args=(reading,))
         self._listening.start()
 
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.endswith("\n"):  # A process that is killed may leave half of one.
-                self.said.append(json.loads(line))
+    def _listen(self, reading: int) -> None:
+        with os.fdopen(reading) as lines:
+            for line in lines:
+                if line.endswith("\n"):  # A process that is killed may leave half of one.
+                    self.said.append(json.loads(line))
+
+    def is_over(self) -> bool:
+        """Whether nothing more can come from it."""
+        return not self._listening.is_alive()
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.wait(30)
+        self._process.close()
         self._listening.join(30)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -53,8 +58,8 @@ def until(condition: Callable[[], object]) -> None:
     raise AssertionError("it never came")
 
 
-def is_over(member: Member, each: int) -> bool:
-    return member.process.poll() is not None or len(member.said) == each
+def is_done(member: Member, each: int) -> bool:
+    return member.is_over() or len(member.said) == each
 
 
 def team(tmp_path: Path, each: int, *, restarts: bool) -> None:
@@ -87,14 +92,13 @@ def team(tmp_path: Path, each: int, *, restarts: bool) -> None:
             server.stop()
             server.start()
         for member in satellites.values():
-            until(partial(is_over, member, each))
+            until(partial(is_done, member, each))
         for member in members:
             member.end()
         asyncio.run(judge(address, tmp_path, members, total))
     finally:
         for member in members:
-            if member.process.poll() is None:
-                member.end()
+            member.end()
         server.remove()
 
 

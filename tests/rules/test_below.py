@@ -12,7 +12,7 @@ from commands.paying import MANIFEST, PAY
 from lastword.tools import Trust
 from lastword.tools.guard import MARKER
 from requirements import requirement
-from surfaces.screens import PATIENCE_SECONDS, clean_environment, lastword_command, started
+from surfaces.screens import PATIENCE_SECONDS, clean_environment, lastword_command, piped, started
 
 POLICY = """
 [[rule]]
@@ -56,14 +56,14 @@ def furnished(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def digest(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What a person sees who accepts these rules for this tool; the same in every folder."""
-    asked = started("policy", "accept", "--tools", "mine", cwd=furnished(tmp_path_factory.mktemp("seen"))).stderr
+    asked = piped("policy", "accept", "--tools", "mine", cwd=furnished(tmp_path_factory.mktemp("seen"))).stderr
     return asked.split("--digest ")[1].split()[0]
 
 
 @pytest.fixture
 def home(tmp_path: Path, digest: str) -> Path:
     """Such a folder, with the rules accepted."""
-    accepted = started("policy", "accept", "--tools", "mine", "--digest", digest, cwd=furnished(tmp_path))
+    accepted = piped("policy", "accept", "--tools", "mine", "--digest", digest, cwd=furnished(tmp_path))
     assert accepted.returncode == 0, accepted.stderr
     return tmp_path
 
@@ -114,7 +114,7 @@ def test_it_is_said_why_the_rule_does_not_count(home):
     assert (
         f"ask. the rule once (policy.toml:2) would allow it, but {WHY}" in started(*explain, cwd=home, **BELOW).stdout
     )
-    assert started(*explain, cwd=home).stdout.startswith("allow. once")
+    assert piped(*explain, cwd=home).stdout.startswith("allow. once")
 
 
 @requirement("RULE-2", "CONF-2")
@@ -126,7 +126,7 @@ def test_a_deny_holds_on_every_memory(home):
 
 def test_a_person_names_any_memory(home):
     """It is their limit, and their second memory."""
-    assert started(*CALL, "--store", "sqlite:///1.db", cwd=home).returncode == 0
+    assert piped(*CALL, "--store", "sqlite:///1.db", cwd=home).returncode == 0
 
 
 @proc
@@ -136,7 +136,7 @@ def test_the_memory_of_an_accepted_configuration_is_the_persons_own(home):
     call = [*lastword_command(), *CALL[:-1], str(home / "mine")]
     text = '[server]\nstore = "sqlite:///team.db"\n'
     (home / "lastword.toml").write_text(text)
-    assert started("trust", "--digest", Trust.digest_of(text), cwd=home).returncode == 0
+    assert piped("trust", "--digest", Trust.digest_of(text), cwd=home).returncode == 0
     assert called_below(home, *call, "--store", f"sqlite:///{home}/mine/../team.db") == 0
     assert called_below(home, *call) == 3
     usual = f"sqlite:///{home}/.data/lastword/lastword.db"

@@ -8,6 +8,7 @@ import pytest
 from ruled_house import EXACT, LUNCH, PolicyHouse, saying
 
 from requirements import requirement
+from tries import mostly_long
 
 KEYS: tuple[Any, ...] = (False, "exact", "bounds", True)
 RULES: dict[str, dict[str, str]] = {
@@ -29,6 +30,14 @@ RULES: dict[str, dict[str, str]] = {
 }
 
 
+PAIRS = (
+    "organisation deny and user ask",
+    "organisation ask and project deny",
+    "organisation allow and user deny",
+    "user allow and project ask",
+    "project deny and user ask",
+)
+"""What is tried of two layers whenever the tests run. The long ones try all."""
 GRANTS = ("no grant", "exact grant", "wide grant")
 
 
@@ -51,7 +60,7 @@ def expected(key: Any, preset: bool, rules: str, grant: str = "no grant") -> str
 
 
 @requirement("RULE-2", "RULE-5", "GRANT-2")
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", mostly_long(RULES, *PAIRS, *(name for name in RULES if " and " not in name)))
 @pytest.mark.parametrize("preset", [False, True], ids=["preset asks", "preset approves"])
 @pytest.mark.parametrize("key", KEYS, ids=["no key", "exact key", "key for bounds", "key"])
 @pytest.mark.parametrize("grant", GRANTS)

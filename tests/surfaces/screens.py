@@ -47,8 +47,10 @@ class Emulator:
 
     @property
     def lines(self) -> list[str]:
-        """The lines that are not empty."""
-        return [line.rstrip() for line in self.screen.display if line.strip()]
+        """The lines that are not empty. `screen.display` has them too, from a look at every place of every line."""
+        rows = [self.screen.buffer[number] for number in sorted(self.screen.buffer) if number < self.screen.lines]
+        lines = ("".join([row[column].data for column in range(max(row) + 1)]) for row in rows if row)
+        return [line.rstrip() for line in lines if line.strip()]
 
     @property
     def text(self) -> str:
