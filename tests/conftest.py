@@ -32,23 +32,36 @@ settings.load_profile("untimed")
 os.environ.pop(ancestry.MARKER, None)
 ancestry._marked_for = os.getpid()
 
-# Where few tests take long. They are begun first: one that is begun last leaves the other process idle.
+# Where few tests take long. They are begun first, the longest before all: one that is begun last leaves the other
+# processes idle.
 LONG_FILES = tuple(
     f"tests/{name}"
     for name in (
+        "surfaces/test_page_flows.py",
+        "surfaces/test_page_pictures.py",
+        "surfaces/test_page_grant_step.py",
         "crash/test_crash.py",
         "surfaces/",
+        "test_readme.py",
+        "flow/test_real_model.py",
+        "attack/test_pressing_our_buttons.py",
+        "rules/test_below.py",
+        "script/test_turns.py",
+        "script/test_grammar.py",
+        "crash/",
         "flow/",
         "adapters/",
         "mcp_both_ways/",
         "hook/",
         "commands/",
+        "attack/test_granting_at_a_terminal.py",
+        "attack/test_typing.py",
         "editor/test_kill",
+        "editor/test_off_loop.py",
         "server/test_serve.py",
         "server/test_openapi.py",
         "server/test_workers.py",
-        "crash/",
-        "test_readme.py",
+        "store/test_store_power.py",
         "test_examples.py",
         "test_guides.py",
     )

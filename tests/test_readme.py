@@ -98,10 +98,13 @@ def test_a_tool_made_in_the_clone_is_not_checked_with_it(tmp_path):
 
 def test_the_command_is_there_after_installing_from_a_clone(tmp_path):
     """In an environment of its own, which borrows the dependencies from the present one: nothing is fetched."""
-    venv.create(tmp_path / "env", with_pip=True)
+    venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
     (site / "borrowed.pth").write_text("\n".join(place for place in sys.path if place.endswith("site-packages")))
+    pip = python.with_name("pip")
+    pip.write_text(f"#!{python}\nfrom pip._internal.cli.main import main\nraise SystemExit(main())\n")
+    pip.chmod(0o755)
     # The setting is the opposite of its name: a zero builds with what is there.
     alone = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1"}
     there = environment(tmp_path, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}", **alone)

@@ -95,20 +95,8 @@ def said_by_the_shell(home: Path, command: str, *options: str) -> str:
 
 
 LASTWORD = shlex.join(lastword_command())
-# Every command by which a person decides.
-COMMANDS = (
-    "answer {id} --allow",
-    "answer {id} --edit x=1",
-    "resolve {id} --done",
-    "trust lastword.toml --digest 00",
-    "token create mine",
-    "journal accept --head 1:00",
-    "undo {id}",
-    "journal prune --before 2099-01-01",
-    "journal forget {id}",
-    "up --port 0",
-    "chat --attach",
-)
+# Some of the commands by which a person decides, and those that become one by an option. PERSONS below has all.
+COMMANDS = ("answer {id} --allow", "answer {id} --edit x=1", "undo {id}", "up --port 0", "chat --attach")
 
 
 def each_said(home: Path, commands: Iterable[str]) -> list[tuple[str, str]]:
