@@ -1,11 +1,13 @@
 """A store of each kind: whatever a test of the contract demands, every driver must give."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import through
 
+from cutting import CuttingProxy, cutting_proxy
 from lastword.store.contract import Store
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
@@ -42,6 +44,23 @@ async def opened(heads: Path) -> AsyncIterator[Callable[..., Any]]:
     yield open_one
     for store in reversed(stores):
         await store.close()
+
+
+@pytest.fixture
+def proxy(postgres: PostgresServer) -> Iterator[CuttingProxy]:
+    """A way to the server that a test may cut."""
+    with cutting_proxy(postgres.port) as made:
+        yield made
+
+
+@pytest.fixture
+async def distant(
+    postgres: PostgresServer, proxy: CuttingProxy, address: str, heads: Path
+) -> AsyncIterator[PostgresStore]:
+    """A store that reaches its server on that way."""
+    made = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
+    yield made
+    await made.close()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

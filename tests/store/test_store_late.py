@@ -55,46 +55,41 @@ async def test_a_commit_that_arrives_after_it_was_said_not_to_have_happened_is_r
 
 
 @requirement("TEAM-4")
-async def test_a_name_whose_answer_is_lost_is_held_and_can_be_let_go_of(postgres, address, heads, opened):
+async def test_a_name_whose_answer_is_lost_is_held_and_can_be_let_go_of(address, proxy, distant, opened):
     """It is asked for again, and the server says that it is ours. It would be held by nobody for ever."""
     other = opened(address)
-    with cutting_proxy(postgres.port) as proxy:
-        proxy.watches = b".take("
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        proxy.cut = lambda is_taking: is_taking and not proxy.cuts
-        release = store.hold("run:1")
-        assert proxy.cuts == 1
-        assert release is not None
-        assert store.hold("run:1") is None, "once is once, also here"
-        assert other.hold("run:1") is None
-        release()
-        taken = held(other, "run:1")
-        assert store.hold("run:1") is None
-        taken()
-        again = held(store, "run:1")
-        again()
-        await store.close()
+    proxy.watches = b".take("
+    proxy.cut = lambda is_taking: is_taking and not proxy.cuts
+    release = distant.hold("run:1")
+    assert proxy.cuts == 1
+    assert release is not None
+    assert distant.hold("run:1") is None, "once is once, also here"
+    assert other.hold("run:1") is None
+    release()
+    taken = held(other, "run:1")
+    assert distant.hold("run:1") is None
+    taken()
+    again = held(distant, "run:1")
+    again()
 
 
 @requirement("TEAM-4")
-async def test_a_process_of_many_days_is_not_given_up_when_its_session_blinks(postgres, address, heads):
+async def test_a_process_of_many_days_is_not_given_up_when_its_session_blinks(postgres, address, proxy, distant):
     """Whoever comes sweeps out what the dead left behind. One that is cut off for a moment is not dead."""
     postgres.settle()
     schema = schema_of(address)
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        release = held(store, "run:1")
-        postgres.sql(f"UPDATE {schema}.owners SET began = now() - interval '9 days'")
-        proxy.refuses = True
-        proxy.cut_all()
-        await until(lambda: lifeline(postgres, address) is None)
-        for _ in range(2):
-            postgres.sql(f"SELECT {schema}.new_owner()")
-        proxy.refuses = False
-        await commit_whatever_comes(store, 1)
-        await until(lambda: store.is_held("run:1"))
-        release()
-        await store.close()
+    release = held(distant, "run:1")
+    postgres.sql(f"UPDATE {schema}.owners SET began = now() - interval '9 days'")
+    proxy.refuses = True
+    proxy.cut_all()
+    await until(lambda: lifeline(postgres, address) is None)
+    for _ in range(2):
+        postgres.sql(f"SELECT {schema}.new_owner()")
+    proxy.refuses = False
+    await commit_whatever_comes(distant, 1)
+    await until(lambda: distant.is_held("run:1"))
+    release()
+    await distant.close()
     # What nobody came back to is swept out a day later.
     postgres.sql(f"UPDATE {schema}.owners SET missed = now() - interval '2 days'")
     left = postgres.sql(f"SELECT {schema}.new_owner()")
@@ -102,31 +97,29 @@ async def test_a_process_of_many_days_is_not_given_up_when_its_session_blinks(po
 
 
 @requirement("TEAM-1", "TEAM-4")
-async def test_a_lifeline_that_the_network_forgot_is_made_anew(postgres, heads, monkeypatch, opened):
+async def test_a_lifeline_that_the_network_forgot_is_made_anew(postgres, proxy, monkeypatch, opened):
     """Nothing tells either side. The server still believes in the old session, which is ended: ours, and no other's."""
     monkeypatch.setattr(postgres_ledger.PostgresLedger, "poll_seconds", 3600.0)
     monkeypatch.setattr(postgres_leases, "BEAT_SECONDS", 0.2)
     address, namesake = (f"{postgres.new_database()}?store=kitchen" for _ in range(2))
     other, neighbour = opened(address), opened(namesake)
     await other.commit(entry(1))
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        ours, its = store.hold("run:1"), neighbour.hold("run:1")
-        assert ours is not None
-        assert its is not None
-        before = sessions(postgres)
-        waiting = asyncio.ensure_future(store.changed(1))
-        proxy.fall_silent()
-        await until(lambda: (now := sessions(postgres)) != before and len(now) == 2)
-        [kept] = before & sessions(postgres)
-        assert kept[1] == namesake.rpartition("/")[2].partition("?")[0]
-        assert await other.commit(entry(2))
-        await asyncio.wait_for(waiting, 30)
-        assert other.hold("run:1") is None
-        its()
-        proxy.cut_all()
-        await come_back(lambda: ours() or True)
-        await store.close()
+    store = opened(through(address, postgres.port, proxy.port))
+    ours, its = store.hold("run:1"), neighbour.hold("run:1")
+    assert ours is not None
+    assert its is not None
+    before = sessions(postgres)
+    waiting = asyncio.ensure_future(store.changed(1))
+    proxy.fall_silent()
+    await until(lambda: (now := sessions(postgres)) != before and len(now) == 2)
+    [kept] = before & sessions(postgres)
+    assert kept[1] == namesake.rpartition("/")[2].partition("?")[0]
+    assert await other.commit(entry(2))
+    await asyncio.wait_for(waiting, 30)
+    assert other.hold("run:1") is None
+    its()
+    proxy.cut_all()
+    await come_back(lambda: ours() or True)
 
 
 def sessions(postgres) -> set[tuple[int, str]]:
@@ -196,12 +189,9 @@ async def test_a_pooler_that_shares_sessions_is_refused_in_words(postgres, addre
 
 
 @requirement("TEAM-7")
-async def test_a_session_begins_with_nothing_that_a_pooler_does_not_know(postgres, address, heads):
+async def test_a_session_begins_with_nothing_that_a_pooler_does_not_know(proxy, distant):
     """PgBouncer turns away whoever comes with another word than these."""
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        assert await store.commit(entry(1))
-        await store.close()
+    assert await distant.commit(entry(1))
     known = {b"user", b"database", b"client_encoding", b"application_name"}
     for opening in proxy.openings:
         assert set(opening[4:].split(b"\0")[:-2:2]) <= known

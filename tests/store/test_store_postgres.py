@@ -52,25 +52,24 @@ async def subjects(store: PostgresStore) -> list[str]:
 
 
 @requirement("TEAM-1")
-async def test_a_waiter_hears_what_was_written_while_its_session_was_cut(address, postgres, heads, monkeypatch, opened):
+async def test_a_waiter_hears_what_was_written_while_its_session_was_cut(
+    address, postgres, proxy, distant, monkeypatch, opened
+):
     """A hint is lost with the session that would have brought it; the row is the truth, and is looked at again."""
     monkeypatch.setattr(postgres_ledger.PostgresLedger, "poll_seconds", 3600.0)
     other = opened(address)
     await other.commit(entry(1))
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        listening = f'LISTEN "lastword_{schema_of(address)}"'
-        for number in range(1, 4):
-            waiting = asyncio.ensure_future(store.changed(number))
-            await until(lambda: store._writer is not None and store._writer.ledger.leases._connection is not None)
-            proxy.refuses = True
-            proxy.cut_all()
-            await until(lambda: not postgres.sql("SELECT 1 FROM pg_stat_activity WHERE query = $1", listening))
-            assert await other.commit(entry(number))
-            assert not waiting.done()
-            proxy.refuses = False
-            await asyncio.wait_for(waiting, 30)
-        await store.close()
+    listening = f'LISTEN "lastword_{schema_of(address)}"'
+    for number in range(1, 4):
+        waiting = asyncio.ensure_future(distant.changed(number))
+        await until(lambda: distant._writer is not None and distant._writer.ledger.leases._connection is not None)
+        proxy.refuses = True
+        proxy.cut_all()
+        await until(lambda: not postgres.sql("SELECT 1 FROM pg_stat_activity WHERE query = $1", listening))
+        assert await other.commit(entry(number))
+        assert not waiting.done()
+        proxy.refuses = False
+        await asyncio.wait_for(waiting, 30)
 
 
 async def commit_whatever_comes(store: PostgresStore, number: int) -> None:
@@ -171,28 +170,23 @@ async def test_a_process_that_is_cut_off_and_missed_by_nobody_goes_on(store, add
 
 
 @requirement("TEAM-4")
-async def test_what_is_let_go_of_while_the_server_is_away_can_be_taken_again(address, postgres, heads, opened):
+async def test_what_is_let_go_of_while_the_server_is_away_can_be_taken_again(address, proxy, distant, opened):
     """A call that failed because the server was away is asked for once more: it must not be held by nobody for ever."""
     other = opened(address)
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        releases = {
-            name: await come_back(lambda name=name: store.hold(name)) for name in ("call:1", "call:2", "call:3")
-        }
-        proxy.refuses = True
-        proxy.cut_all()
-        releases["call:1"]()
-        releases["call:2"]()
-        proxy.refuses = False
-        again = await come_back(lambda: store.hold("call:1"))
-        assert again is not None
-        await until(lambda: not other.is_held("call:2"))
-        assert other.is_held("call:1")
-        assert other.is_held("call:3")
-        for release in (again, releases["call:3"]):
-            release()
-        assert not other.is_held("call:1")
-        await store.close()
+    releases = {name: await come_back(lambda name=name: distant.hold(name)) for name in ("call:1", "call:2", "call:3")}
+    proxy.refuses = True
+    proxy.cut_all()
+    releases["call:1"]()
+    releases["call:2"]()
+    proxy.refuses = False
+    again = await come_back(lambda: distant.hold("call:1"))
+    assert again is not None
+    await until(lambda: not other.is_held("call:2"))
+    assert other.is_held("call:1")
+    assert other.is_held("call:3")
+    for release in (again, releases["call:3"]):
+        release()
+    assert not other.is_held("call:1")
 
 
 @requirement("TEAM-4")
@@ -246,67 +240,61 @@ async def come_back(work):
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("guesses", [postgres_ledger.GUESSES, 0])
 async def test_a_commit_whose_answer_is_lost_is_looked_up_and_not_repeated(
-    postgres, address, heads, monkeypatch, arrives, guesses, times
+    proxy, distant, monkeypatch, arrives, guesses, times
 ):
     """The connection ends between COMMIT and its answer. Whether it happened is the server's to say."""
     monkeypatch.setattr(postgres_ledger, "GUESSES", guesses)
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        await store.commit(entry(0))
-        proxy.passes_on = arrives
-        acknowledged, refused, appended = [], [], []
-        for number in range(1, times + 1):
-            seen = 0
+    await distant.commit(entry(0))
+    proxy.passes_on = arrives
+    acknowledged, refused, appended = [], [], []
+    for number in range(1, times + 1):
+        seen = 0
 
-            def first_commit(is_commit: bool) -> bool:
-                nonlocal seen
-                seen += is_commit
-                return is_commit and seen == 1
+        def first_commit(is_commit: bool) -> bool:
+            nonlocal seen
+            seen += is_commit
+            return is_commit and seen == 1
 
-            proxy.cut = first_commit
-            store.append(entry(number, subject=f"appended-{number}"))
-            appended.append(f"appended-{number}")
-            try:
-                assert await store.commit(entry(number, subject=f"committed-{number}", once=f"key-{number}"))
-                acknowledged.append(f"committed-{number}")
-            except StoreError as problem:
-                if "not known" in str(problem):
-                    raise
-                refused.append(f"committed-{number}")
-        proxy.cut = None
-        found = (await subjects(store))[1:]
-        assert proxy.cuts == times
-        assert (len(acknowledged), len(refused)) == ((times, 0) if arrives else (0, times))
-        assert [one for one in found if one.startswith("committed")] == acknowledged
-        assert [one for one in found if one.startswith("appended")] == appended, "each once, and in order"
-        await store.verify()
-        await store.close()
+        proxy.cut = first_commit
+        distant.append(entry(number, subject=f"appended-{number}"))
+        appended.append(f"appended-{number}")
+        try:
+            assert await distant.commit(entry(number, subject=f"committed-{number}", once=f"key-{number}"))
+            acknowledged.append(f"committed-{number}")
+        except StoreError as problem:
+            if "not known" in str(problem):
+                raise
+            refused.append(f"committed-{number}")
+    proxy.cut = None
+    found = (await subjects(distant))[1:]
+    assert proxy.cuts == times
+    assert (len(acknowledged), len(refused)) == ((times, 0) if arrives else (0, times))
+    assert [one for one in found if one.startswith("committed")] == acknowledged
+    assert [one for one in found if one.startswith("appended")] == appended, "each once, and in order"
+    await distant.verify()
 
 
 @requirement("TEAM-5")
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_an_unknown_end_is_called_unknown_and_nothing_is_written_twice(postgres, address, heads, arrives):
+async def test_an_unknown_end_is_called_unknown_and_nothing_is_written_twice(proxy, distant, arrives):
     """The connection ends in COMMIT, and the server cannot be asked. Later it can, and what waits is not repeated."""
-    with cutting_proxy(postgres.port) as proxy:
-        store = PostgresStore(through(address, postgres.port, proxy.port), heads=heads)
-        await store.commit(entry(1))
-        proxy.passes_on = arrives
+    await distant.commit(entry(1))
+    proxy.passes_on = arrives
 
-        def cut_and_refuse(is_commit: bool) -> bool:
-            proxy.refuses |= is_commit
-            return proxy.refuses
+    def cut_and_refuse(is_commit: bool) -> bool:
+        proxy.refuses |= is_commit
+        return proxy.refuses
 
-        proxy.cut = cut_and_refuse
-        store.append(entry(2))
-        with pytest.raises(StoreError, match="it is not known whether it was; 1 entry accepted before"):
-            await store.commit(entry(3, irrevocable=True, once="spent"))
-        with pytest.raises(StoreError):
-            await store.commit(entry(4))
-        proxy.cut, proxy.refuses = None, False
-        assert await store.commit(entry(5))
-        assert await subjects(store) == ["call-1", "call-2", *(["call-3"] if arrives else []), "call-5"]
-        await store.verify()
-        await store.close()
+    proxy.cut = cut_and_refuse
+    distant.append(entry(2))
+    with pytest.raises(StoreError, match="it is not known whether it was; 1 entry accepted before"):
+        await distant.commit(entry(3, irrevocable=True, once="spent"))
+    with pytest.raises(StoreError):
+        await distant.commit(entry(4))
+    proxy.cut, proxy.refuses = None, False
+    assert await distant.commit(entry(5))
+    assert await subjects(distant) == ["call-1", "call-2", *(["call-3"] if arrives else []), "call-5"]
+    await distant.verify()
 
 
 @requirement("TEAM-5")
