@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -31,7 +30,6 @@ from lastword.call import (
     take_back,
 )
 from lastword.consent import Answerer, ApprovalRequest, Approver, GrantTerms, Outcome, Preset, UserAction
-from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
 from lastword.journal import Journal, Life, data_of, open_as
 from lastword.lazily import load_later
@@ -40,7 +38,10 @@ from lastword.store import refuse_if_watched
 from lastword.tools import QuestionAnswer, State, StateOwner, ToolQuestion, ToolRegistry
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lastword import runs
+    from lastword.editor import ScriptEditorProvider
     from lastword.runs import Run
     from lastword.script import ScriptLimits
 else:
@@ -79,14 +80,14 @@ class Session(StateOwner):
         that of whoever sits at its journal.
         """
         self.id = id or values.new_id()
-        self._approver, self._deps, self._user = approver, deps, user
+        self._approver = approver
         self._is_new = id is None
-        self._opened = False
+        self._opened = self._closed = False
         # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
         self._starting_state: dict[str, Any] = values.plain(state or {})
         self._opening = asyncio.Lock()
         self._journal = journal or Journal()
-        self._state = State(self._remember_state)
+        self._state = State(lambda kind, data, call_id: self._journal.note(self.id, kind, call_id, data))
         preset, limits = preset or Preset(), limits or Limits()
         whose = self._journal.people.me if principal is None else principal
         given = (preset, editor, limits, deps, user, policy, whose)
@@ -96,7 +97,6 @@ class Session(StateOwner):
         )
         self._subscription = Subscription(self._door)
         self._home = Home(self.id, self._loops)
-        self._closed = False
 
     @property
     def registry(self) -> ToolRegistry:
@@ -143,8 +143,8 @@ class Session(StateOwner):
             journal=self._journal,
             editor=self.editor,
             limits=self._setting.limits,
-            deps=self._deps,
-            user=self._user,
+            deps=self._setting.deps,
+            user=self._setting.user,
             policy=self._setting.policy,
             principal=self.principal,
         )
@@ -253,19 +253,7 @@ class Session(StateOwner):
             await self.open()
         if call_id in self._setting.running:
             raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
-        return await take_back(self._journal, self._editor_in, call_id, by=by)
-
-    def _editor_in(self, folder: Path | None) -> ScriptEditorProvider | None:
-        """This session's editor, unless the files to restore are another project's."""
-        editor = self._setting.editor
-        here = folder_of(editor)
-        if folder is not None and here is not None and here != folder:
-            raise SessionError(
-                f"the call changed files in {folder}, and this session works in {here}",
-                place=self.id,
-                hint="undo it in a session with an editor on that folder, or with lastword undo",
-            )
-        return editor
+        return await take_back(self._journal, self._setting.editor_in, call_id, by=by)
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
@@ -440,9 +428,6 @@ class Session(StateOwner):
             raise SessionError(
                 f"cannot {what} before the session is open", place=self.id, hint="`async with session:` opens it"
             )
-
-    def _remember_state(self, kind: str, data: dict[str, Any], call_id: str) -> None:
-        self._journal.note(self.id, kind, call_id, data)
 
     async def _stoppable(self, work: Awaitable[T]) -> T:
         """Wait for something, and hear of it when everything is stopped meanwhile, by whichever program."""

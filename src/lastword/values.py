@@ -65,21 +65,21 @@ def reduce(value: object) -> tuple[Any, bytes]:
     """A value as `plain` gives it, and as `written` does. A record of simple fields, as most are, takes one look."""
     if type(value) is dict:
         copy: dict[Any, Any] = value.copy()  # First of all: another thread may change the original meanwhile.
-        size = len(copy) + 1
+        size = 0
         for key, item in copy.items():
             if type(key) is not str:
                 break
-            size += len(key)
             kind = type(item)
             if kind is str:
                 size += len(item)
-            elif kind is float:
-                copy[key] = _scalar(item)
             elif kind not in _SIMPLE:
-                break
+                if kind is not float:
+                    break
+                copy[key] = _scalar(item)
         else:
-            if size <= MAX_SIZE:
-                return copy, encode(copy)
+            # The rest of its size shows in the bytes, of which there are always more.
+            if size <= MAX_SIZE and len(data := encode(copy)) <= MAX_SIZE:
+                return copy, data
         value = copy
     try:
         fresh = plain(value)
@@ -193,15 +193,11 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
     return result
 
 
-def measure(value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> int:
-    """The size of a value in characters and elements, as `plain` counts them; refuses what is too large or too deep."""
-    return weigh(value, max_depth=max_depth, max_size=max_size)[0]
-
-
 def weigh(
     value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE, max_elements: int = MAX_SIZE
 ) -> tuple[int, int]:
-    """The size of a value, as `measure` gives it, and how many of that are elements, which are most of the work."""
+    """The size of a value in characters and elements, as `plain` counts them, and how many of that are elements, which
+    are most of the work; refuses what is too large or too deep."""
     size = elements = depth = 0
     level = [value]
     while level:
@@ -235,15 +231,13 @@ def _scalar(value: object) -> Any:
     kind = type(value)
     if kind is int or kind is bool or value is None:
         return value
-    if kind is float:
-        assert isinstance(value, float)
+    if type(value) is float:
         if not math.isfinite(value):
             raise NotJSON(f"{value} is not a JSON number")
         if value.is_integer() and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             return int(value)
         return value
-    if kind is str:
-        assert isinstance(value, str)
+    if type(value) is str:
         if len(value) > MAX_SIZE:
             raise NotJSON(f"larger than {MAX_SIZE} characters and elements")
         return value
@@ -323,11 +317,6 @@ def number_text(value: int | float) -> str:
     return f"{mantissa}e{power:+d}"
 
 
-def text(value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> str:
-    """A value as a script prints it: strings bare, the rest as `[1, a]` and `{k: v}`."""
-    return write(value, max_depth=max_depth, max_size=max_size)[0]
-
-
 # Finding the shortest digits of a float is the work of so many other elements more.
 _DIGITS_OF_A_FLOAT = 2
 
@@ -335,7 +324,8 @@ _DIGITS_OF_A_FLOAT = 2
 def write(
     value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE, max_elements: int = MAX_SIZE
 ) -> tuple[str, int]:
-    """A value as `text` gives it, and how much work it was, in elements."""
+    """A value as a script prints it, strings bare, the rest as `[1, a]` and `{k: v}`; and how much work it was, in
+    elements."""
     parts: list[str] = []
     size = elements = 0
     # What is left of each container that is open, and how it closes. A tuple, which no value is, is an object's entry.

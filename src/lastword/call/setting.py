@@ -92,6 +92,17 @@ class Setting:
         """The folder that paths and commands of calls are meant from."""
         return folder_of(self.editor) or Path.cwd()
 
+    def editor_in(self, folder: Path | None) -> ScriptEditorProvider | None:
+        """This session's editor, unless the files to restore are another project's."""
+        here = folder_of(self.editor)
+        if folder is not None and here is not None and here != folder:
+            raise SessionError(
+                f"the call changed files in {folder}, and this session works in {here}",
+                place=self.session_id,
+                hint="undo it in a session with an editor on that folder, or with lastword undo",
+            )
+        return self.editor
+
     def guarded(self, paths: Iterable[str], tool: Tool) -> rules.ProtectedFile | None:
         """The first of these paths of a tool's call at which lies what people alone change."""
         read = [] if self.policy is None else [file.path for file in self.policy.files]

@@ -130,7 +130,7 @@ def shown(value: Any, most: int = MAX_SHOWN) -> str:
     except values.NotJSON:
         return f"a {type(value).__name__}"
     # With quotes around every text inside: without them a list goes on as if it were our words, or a longer list.
-    text = json.dumps(plain, ensure_ascii=False) if isinstance(plain, (list, dict)) else values.text(plain)
+    text = json.dumps(plain, ensure_ascii=False) if isinstance(plain, (list, dict)) else values.scalar_text(plain)
     return _begun(text, most, _unquoting)
 
 

@@ -203,7 +203,7 @@ _SIMPLE_KEYS = frozenset([str])
 
 
 def _size_of_record(value: dict[Any, Any]) -> int | None:
-    """What `measure` says of an object that is its own plain form and needs no look inside; None for any other."""
+    """The size, as `weigh` counts it, of an object that is its own plain form and needs no look inside; else None."""
     items = value.values()
     if not _SIMPLE.issuperset(map(type, items)) or not _SIMPLE_KEYS.issuperset(map(type, value)):
         return None
