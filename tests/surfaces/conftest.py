@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from lastword import Session, ToolRegistry
 from lastword.terminal.approver import TerminalApprover
@@ -121,30 +121,67 @@ def run(tmp_path: Path) -> Iterator[Run]:
         program.close()
 
 
+WIDE = {"width": 1200, "height": 900}
+# Whether something has been done to a window for good.
+CHANGED = "'__pwClock' in globalThis || Notification.permission === 'granted'"
+
+
+@pytest.fixture(scope="session")
+def left_windows() -> dict[Any, list[Page]]:
+    """Windows that tests have left as they found them, by their browser and its options, for those that come after."""
+    return {}
+
+
 @pytest.fixture
-def windows(browser: Browser) -> Iterator[Any]:
+def windows(browser: Browser, left_windows: dict[Any, list[Page]]) -> Iterator[Any]:
     """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
-    opened: list[BrowserContext] = []
+    opened: list[tuple[Page, list[Page], dict[str, Callable[..., None]]]] = []
     complaints: list[str] = []
 
-    def open_window(key: str, **options: Any) -> Page:
-        context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
-        context.set_default_timeout(PATIENCE_SECONDS * 1000)
-        opened.append(context)
-        page = context.new_page()
+    def open_window(key: str, *, viewport: Any = WIDE, **options: Any) -> Page:
         home = key.partition("/enter")[0]
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda problem: complaints.append(str(problem)))
-        page.on("request", lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url))
+        watched: dict[str, Callable[..., None]] = {
+            "console": lambda said: complaints.append(said.text) if said.type == "error" else None,
+            "pageerror": lambda problem: complaints.append(str(problem)),
+            "request": lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url),
+        }
+        alike = left_windows.setdefault((browser, repr(options)), [])
+        page = alike.pop() if alike else new_window(browser, **options)
+        page.set_viewport_size(viewport)
+        for event, watching in watched.items():
+            page.on(event, watching)
+        opened.append((page, alike, watched))
         page.goto(key)
         return page
 
     yield open_window
-    for context in opened:
-        context.close()
+    for page, alike, watched in opened:
+        for event, watching in watched.items():
+            page.remove_listener(event, watching)
+        if is_as_before(page):
+            alike.append(page)
+        else:
+            page.context.close()
     # A server that was killed, and an edit or an image that was refused, are part of the story.
     expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400|status of 409")
     assert [said for said in complaints if not expected.search(said)] == []
+
+
+def new_window(browser: Browser, **options: Any) -> Page:
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_SECONDS * 1000)
+    return context.new_page()
+
+
+def is_as_before(page: Page) -> bool:
+    """Whether a window could be made one that nothing has happened in: not if its clock was stopped, say."""
+    if page.context.pages != [page] or page.evaluate(CHANGED):
+        return False
+    page.evaluate("origin.startsWith('http') && localStorage.clear()")
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    page.unroute_all(behavior="ignoreErrors")
+    return True
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from lastword.call import Limits, wait_for_answer
 from lastword.commands.chat import Beside
 from lastword.consent import Outcome, People, Preset
 from lastword.editor import ProjectEditor, editor_tools
+from lastword.errors import ConfigError
 from lastword.journal import Journal
 from lastword.mcp import McpServers
 from lastword.server import (
@@ -179,13 +180,25 @@ class Prompt(Beside):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.begin()
         self._stopping.tell()
-        for server in self.servers:
-            server.close()
+        for listening in (*self.servers, *(sockets or ())):
+            listening.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
         while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn tells nobody
             await asyncio.sleep(0.001)
         await self.lifespan.shutdown()
+
+
+# Of houses that are closed. At an address that it knows, a browser has the page's code already.
+PORTS: list[int] = []
+
+
+def listening() -> socket.socket:
+    """A socket for a house: at the port of one that is closed, unless somebody else has taken it."""
+    while PORTS:
+        with suppress(ConfigError):
+            return Serving.bind("127.0.0.1", PORTS.pop())
+    return Serving.bind("127.0.0.1", 0)
 
 
 class House:
@@ -240,6 +253,7 @@ class House:
         self.loop.call_soon_threadsafe(self._over.set)
         self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive()
+        PORTS.append(urlsplit(self.address).port or 0)
 
     def key(self) -> str:
         """An address that opens the page once."""
@@ -331,7 +345,7 @@ class House:
                     PageSetup(hosts=self.hosts, folder=str(self.folder), servers=self.servers),
                 )
             )
-            sock = Serving.bind("127.0.0.1", 0)
+            sock = listening()
             self.address = f"http://127.0.0.1:{sock.getsockname()[1]}"
             serving = Prompt(self.front, stopping, limits, sock)
             running = asyncio.ensure_future(serving.serve_here())
