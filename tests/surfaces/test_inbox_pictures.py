@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,10 +11,9 @@ import lastword
 from lastword.call import Limits
 from lastword.journal import Journal
 from surfaces.test_inbox_api import Neighbour
-from surfaces.test_page_pictures import PICTURES, SIZES, Clock, compare, picture_of, window_of
+from surfaces.test_page_pictures import PICTURES, SIZES, THEMES, Clock, compare, picture_of, window_of
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
 
-THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Numbers of processes and ids of sessions are others every time.
 STEADY = """() => {
     for (const name of document.querySelectorAll(".whose .number")) {

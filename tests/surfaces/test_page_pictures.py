@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from PIL import Image, ImageChops, ImageFilter
@@ -32,6 +32,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 # Each is played once, and a picture is taken wherever it comes by. What would change a later scene has its own story.
 STORIES = (("card", "settings", "grave", "chat", "reading", "conversations"), ("timeline",), ("acts",))
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # The other two pairs are looked at in the long tests.
 LOOKS = (("light", "wide"), ("dark", "phone"))
 ALL_LOOKS = (
@@ -190,8 +191,8 @@ def window_of(browser: Browser, house: House, **options: Any) -> Page:
     return page
 
 
-def picture_of(page: Page) -> Image.Image:
-    """What is on the screen, once everything is where it belongs and nothing blinks."""
+def picture_of(page: Page, clip: Any = None) -> Image.Image:
+    """What is on the screen, or on this part of it, once everything is where it belongs and nothing blinks."""
     page.mouse.move(0, 0)
     page.evaluate("document.activeElement.blur(); document.fonts.ready")
     # The id of a call is another one every time.
@@ -205,7 +206,7 @@ def picture_of(page: Page) -> Image.Image:
         "document.querySelectorAll('input[readonly].mono').forEach(field => field.value = 'http://127.0.0.1')"
     )
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return Image.open(io.BytesIO(page.screenshot(caret="hide"))).convert("RGB")
+    return Image.open(io.BytesIO(page.screenshot(caret="hide", clip=clip))).convert("RGB")
 
 
 @pytest.mark.parametrize(("theme", "size"), ALL_LOOKS)
@@ -234,12 +235,22 @@ def test_a_picture_without_one_of_its_buttons_is_another_picture(browser, stage,
     assert list(stage.play(page, scene))[-1] == scene
     whole = picture_of(page)
     assert most_changed(whole, picture_of(page))[0] == 0
+    width, height = whole.size
+    scale = width / page.evaluate("innerWidth")
     found = page.locator("button:visible, a:visible, .effect, .path").element_handles()
     buttons = [button for button in found if button.evaluate(IN_SIGHT)]
     assert len(buttons) >= least
     for button in buttons:
+        box = button.bounding_box()
+        assert box is not None
+        # What is far from it stays as it is.
+        left, above = (max(0, int(box[side]) - 40) for side in ("x", "y"))
+        right, below = int(box["x"] + box["width"]) + 40, int(box["y"] + box["height"]) + 40
+        around = [int(side * scale) for side in (left, above, right, below)]
+        part = whole.crop((around[0], around[1], min(width, around[2]), min(height, around[3])))
+        clip = {"x": left, "y": above, "width": part.width / scale, "height": part.height / scale}
         button.evaluate("button => button.style.visibility = 'hidden'")
-        changed, _, _ = most_changed(whole, picture_of(page))
+        changed, _, _ = most_changed(part, picture_of(page, clip))
         button.evaluate("button => button.style.visibility = ''")
         assert changed > MAX_CHANGED, f"{theme}: {button.text_content()} could go missing"
     page.context.close()
@@ -318,25 +329,32 @@ def picture_with_texts(page: Page) -> tuple[Image.Image, list[Any]]:
     raise AssertionError("the page does not come to rest")
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 900), ("dark", 390)])
-def test_nothing_on_any_view_keeps_people_out(browser, stage, theme, width):
+@pytest.mark.parametrize("size", ["wide", pytest.param("phone", marks=pytest.mark.long)])
+def test_nothing_on_any_view_keeps_people_out(browser, stage, size):
     """What axe can find of it. And every text can be read against what is behind it: measured on the pixels, because
     rules about colours are satisfied by white on white."""
-    size = {"viewport": {"width": width, "height": 1400}}
-    page = window_of(
-        browser, stage.house, color_scheme=theme, **SIZES["phone" if width < 900 else "wide"] | SCALED | size
-    )
+    viewport = {"viewport": {"width": 390 if size == "phone" else 900, "height": 1400}}
+    page = window_of(browser, stage.house, **SIZES[size] | SCALED | viewport)
     for view in views(page, stage):
         assert [f"{view}: {told}" for told in found_by_axe(page, "document")] == []
-        screen, texts = picture_with_texts(page)
-        assert len(texts) > 5
-        for words, x, y, width, height, pixels, weight in texts:
-            right, below = int((x + width) * SCALE), int((y + height) * SCALE)
-            box = screen.crop((int(x * SCALE), int(y * SCALE), right, below))
-            is_large = pixels >= 24 or (pixels >= 18.6 and weight >= 600)
-            wanted = (MIN_CONTRAST_LARGE if is_large else MIN_CONTRAST) * DRAWN_LIGHTER
-            assert contrast_in(box) >= wanted, f"{view}: “{words}” has a contrast of {contrast_in(box):.1f}"
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            assert [f"{view}, {theme}: {told}" for told in hard_to_read(page)] == []
     page.context.close()
+
+
+def hard_to_read(page: Page) -> list[str]:
+    """Each text on the screen that has too little contrast."""
+    screen, texts = picture_with_texts(page)
+    assert len(texts) > 5
+    found: list[str] = []
+    for words, x, y, width, height, pixels, weight in texts:
+        right, below = int((x + width) * SCALE), int((y + height) * SCALE)
+        contrast = contrast_in(screen.crop((int(x * SCALE), int(y * SCALE), right, below)))
+        is_large = pixels >= 24 or (pixels >= 18.6 and weight >= 600)
+        if contrast < (MIN_CONTRAST_LARGE if is_large else MIN_CONTRAST) * DRAWN_LIGHTER:
+            found.append(f"“{words}” has a contrast of {contrast:.1f}")
+    return found
 
 
 def found_by_axe(page: Page, where: str) -> list[str]:

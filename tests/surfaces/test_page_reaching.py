@@ -38,6 +38,16 @@ def house(houses: Houses) -> House:
 ORDER = {name: f"the words of {name}" for name in ("one", "two", "three", "four", "five", "six")}
 
 
+# On a phone more of a card lies behind its buttons, and nothing of it stands side by side.
+either_size = pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param({"width": 1280, "height": 900}, id="wide", marks=pytest.mark.long),
+        pytest.param({"width": 390, "height": 844}, id="phone"),
+    ],
+)
+
+
 @requirement("TOOL-46")
 @pytest.mark.parametrize("way", ["press", "key"])
 def test_nothing_is_allowed_that_lies_behind_the_buttons(house: House, windows: Any, way: str):
@@ -115,7 +125,7 @@ LETTER = "\n".join(f"Line {number} of a long letter." for number in range(1, 121
 
 
 @requirement("TOOL-46", "TOOL-55")
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}], ids=["wide", "phone"])
+@either_size
 def test_what_was_opened_is_read_to_its_end_as_well(house: House, windows: Any, size: Any):
     """It was folded, so nobody has seen it. Opened and closed again it has still not been seen."""
 
@@ -234,7 +244,7 @@ def test_a_change_side_by_side_is_another_text_to_read_and_so_is_the_one_gone_ba
 
 
 @requirement("TOOL-46")
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}], ids=["wide", "phone"])
+@either_size
 def test_a_text_that_is_opened_to_be_edited_is_read_in_its_field(house: House, windows: Any, size: Any):
     """What was asked for stands in the field until somebody changes it, and again once they take that back."""
     (house.folder / "a.txt").write_text(OLD)
@@ -260,7 +270,7 @@ def test_a_text_that_is_opened_to_be_edited_is_read_in_its_field(house: House, w
 
 
 @requirement("TOOL-46", "TOOL-55")
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}], ids=["wide", "phone"])
+@either_size
 def test_arguments_in_fields_are_read_there_and_again_when_somebody_is_done(house: House, windows: Any, size: Any):
     """A letter in a low field would have been passed by, and stay so when it is shown whole again."""
 

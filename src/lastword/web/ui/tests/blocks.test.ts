@@ -30,6 +30,8 @@ test("what would take long to read is shown as it is", () => {
     "*".repeat(20_000),
     "_a_".repeat(7_000),
     "[".repeat(20_000),
+    "![".repeat(10_000),
+    "| ".repeat(10_000),
     "`".repeat(20_000),
   ])
     assert.deepEqual(blocksOf(hostile), [{ kind: "plain", text: hostile.replace(/\n+$/, "") }]);
