@@ -246,7 +246,7 @@ class ExpressionParser:
                     keys = around.keys
                     i += 1
                     break
-                if token == ")" and around.kind == "function":
+                if token == ")" and around.kind == "function" and around.items is not None:
                     around.items.append(operand)
                     operand, i = Function(around.at, tokens[around.at], tuple(around.items)), i + 1
                     self.depth -= 1
