@@ -5,9 +5,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 # The shell is Chromium without its own windows and menus: the same pages, with less than half of the work. The whole
 # browser is for tests that need to know which window is in front, and for all of them when the long ones are run.
@@ -48,6 +49,12 @@ def launch() -> Iterator[Launch]:
         asyncio._set_running_loop(loop)
         for browser in started.values():
             browser.close()
+
+
+@pytest.fixture(scope="session")
+def left_windows() -> dict[Any, list[Page]]:
+    """Windows that tests have left as they found them, by their browser and its options, for those that come after."""
+    return {}
 
 
 @pytest.fixture

@@ -126,12 +126,6 @@ WIDE = {"width": 1200, "height": 900}
 CHANGED = "'__pwClock' in globalThis || Notification.permission === 'granted'"
 
 
-@pytest.fixture(scope="session")
-def left_windows() -> dict[Any, list[Page]]:
-    """Windows that tests have left as they found them, by their browser and its options, for those that come after."""
-    return {}
-
-
 @pytest.fixture
 def windows(browser: Browser, left_windows: dict[Any, list[Page]]) -> Iterator[Any]:
     """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
