@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,16 +79,15 @@ def paid(home: Path) -> int:
 def test_another_memory_below_a_tool_is_no_new_limit(home):
     """One call for good would be one call for each name of a file that somebody can think of."""
     call = [*lastword_command(), *CALL]
-    assert called_below(home, *call) == 0
     (home / "own.toml").write_text('[server]\nstore = "sqlite:///config.db"\n')
     tries = [
-        called_below(home, *call),
-        called_below(home, *call, "--store", "sqlite:///1.db"),
-        called_below(home, *call, "--store", "memory:"),
-        called_below(home, "env", "LASTWORD_STORE=sqlite:///2.db", *call),
-        called_below(home, "env", "LASTWORD_CONFIG=own.toml", *call),
+        call,
+        [*call, "--store", "sqlite:///1.db"],
+        [*call, "--store", "memory:"],
+        ["env", "LASTWORD_STORE=sqlite:///2.db", *call],
+        ["env", "LASTWORD_CONFIG=own.toml", *call],
     ]
-    assert tries == [3] * len(tries)
+    assert called_below(home, call, *tries) == [0] + [3] * len(tries)
     assert paid(home) == 1
 
 
@@ -97,12 +97,11 @@ def test_another_memory_below_a_tool_is_no_new_limit(home):
 def test_another_data_folder_below_a_tool_is_no_new_limit(home, how):
     """With the rules and what was accepted in it, copied or linked, and a memory in which nothing is used up."""
     call = [*lastword_command(), *CALL]
-    assert called_below(home, *call) == 0
     bring = (
         f'mkdir -p new/lastword && {how} "$PWD"/.data/lastword/*.toml "$PWD"/.data/lastword/*.json new/lastword && "$@"'
     )
     elsewhere = ["env", f"XDG_DATA_HOME={home}/new", *call]
-    assert called_below(home, "sh", "-c", bring, "", *elsewhere) == 3
+    assert called_below(home, call, ["sh", "-c", bring, "", *elsewhere]) == [0, 3]
     assert (home / "new/lastword/trusted.json").exists()
     assert paid(home) == 1
 
@@ -137,13 +136,11 @@ def test_the_memory_of_an_accepted_configuration_is_the_persons_own(home):
     text = '[server]\nstore = "sqlite:///team.db"\n'
     (home / "lastword.toml").write_text(text)
     assert piped("trust", "--digest", Trust.digest_of(text), cwd=home).returncode == 0
-    assert called_below(home, *call, "--store", f"sqlite:///{home}/mine/../team.db") == 0
-    assert called_below(home, *call) == 3
-    usual = f"sqlite:///{home}/.data/lastword/lastword.db"
-    assert called_below(home, *call, "--store", usual) == 3
+    by_its_path = [*call, "--store", f"sqlite:///{home}/mine/../team.db"]
+    usual = [*call, "--store", f"sqlite:///{home}/.data/lastword/lastword.db"]
     (home / "fresh").mkdir()
     from_there = ["sh", "-c", 'cd fresh && "$@"', "", "env", f"LASTWORD_CONFIG={home}/lastword.toml", *call]
-    assert called_below(home, *from_there) == 3
+    assert called_below(home, by_its_path, call, usual, from_there) == [0, 3, 3, 3]
     assert not (home / "fresh/team.db").exists(), "its path is meant from the folder of the configuration"
     assert paid(home) == 1
 
@@ -155,25 +152,26 @@ def test_a_variable_with_half_a_path_names_another_memory_in_every_folder(home):
     call = [*lastword_command(), *CALL[:-1], str(home / "mine")]
     named = {"LASTWORD_STORE": "sqlite:///team.db"}
     (home / "fresh").mkdir()
-    assert called_below(home, "sh", "-c", 'cd fresh && "$@"', "", *call, **named) == 3
-    assert called_below(home, *call, **named) == 3
+    assert called_below(home, ["sh", "-c", 'cd fresh && "$@"', "", *call], call, **named) == [3, 3]
     assert paid(home) == 0
 
 
 PROGRAM = """
-import os, subprocess, sys, lastword.tools.guard.ancestry as ancestry
+import json, subprocess, sys, lastword.tools.guard.ancestry as ancestry
 ancestry.mark()
-sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode)
+quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+print(json.dumps([subprocess.run(command, **quiet).returncode for command in json.loads(sys.argv[1])]))
 """
 
 
-def called_below(home: Path, *command: str, **environment: str) -> int:
-    """The exit code of a command below a program that runs tools and was started with this environment."""
+def called_below(home: Path, *commands: list[str], **environment: str) -> Any:
+    """The exit codes of commands, one after the other below a program that runs tools and was started with this
+    environment."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command],
+        [sys.executable, "-c", PROGRAM, json.dumps(commands)],
         cwd=home, env=clean_environment(home, **environment), capture_output=True, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
-    return done.returncode
+    return json.loads(done.stdout)
 
 
 @proc
@@ -182,7 +180,7 @@ def test_a_memory_that_a_variable_names_is_the_persons_where_their_program_was_s
     """A team names its store in the profile of each shell. What a shell below sets is the model's."""
     call = [*lastword_command(), *CALL]
     named = {"LASTWORD_STORE": f"sqlite:///{home}/team.db"}
-    assert called_below(home, "env", f"LASTWORD_STORE=sqlite:///{home}/1.db", "sh", "-c", '"$@"; exit', "", *call) == 3
-    assert called_below(home, "env", "-u", "LASTWORD_STORE", *call, **named) == 3
-    assert called_below(home, *call, **named) == 0
+    set_below = ["env", f"LASTWORD_STORE=sqlite:///{home}/1.db", "sh", "-c", '"$@"; exit', "", *call]
+    assert called_below(home, set_below) == [3]
+    assert called_below(home, ["env", "-u", "LASTWORD_STORE", *call], call, **named) == [3, 0]
     assert paid(home) == 1
