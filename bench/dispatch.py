@@ -1,14 +1,17 @@
 """What the door costs: one call as a ratio to a bare function and to pydantic's validate_call, in one run.
 
-    python bench/dispatch.py [--json FILE]
+    python bench/dispatch.py [--json FILE] [--beside FOLDER]
 
-Every figure is the best of several rounds, interleaved, so that a busy machine disturbs all of them alike. Ratios can
-be compared between machines; the microseconds beside them cannot.
+`--beside` measures three calls in an older version as well, each version in processes of its own, by turns. `FOLDER` is
+the one that holds its package, such as `src` of another checkout. Every figure is the best of several rounds,
+interleaved, so that a busy machine disturbs all of them alike. Ratios can be compared between machines; the
+microseconds beside them cannot.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -19,12 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import pydantic
+import version
 from figures import Result, arguments
 
 import lastword
 from lastword.rules import GrantOffer
 
 ROUNDS = 20
+# Of two versions, each a process: what disturbs one of them disturbs the other a moment later.
+VERSION_ROUNDS = 10
 ARGUMENTS = {"token": "BTC", "amount": 3}
 SCHEMA = {
     "description": "A price.",
@@ -222,8 +228,30 @@ def import_time_ms() -> float:
         return (min(run("import lastword; lastword.Session; lastword.ToolRegistry") for _ in range(8)) - empty) * 1000
 
 
+def measure_versions(*folders: Path) -> list[dict[str, float]]:
+    """What three calls cost in each of these versions: the best of several processes, by turns."""
+    best: list[dict[str, float]] = [{} for _ in folders]
+    for _ in range(VERSION_ROUNDS):
+        for folder, found in zip(folders, best, strict=True):
+            run = subprocess.run([sys.executable, version.__file__, folder], capture_output=True, text=True, check=True)
+            for name, micros in json.loads(run.stdout).items():
+                found[name] = min(micros, found.get(name, micros))
+    return best
+
+
+def commit_of(folder: Path) -> str:
+    """Which version lies in a folder, in words that say nothing of the machine."""
+    command = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return f"commit {found}" if found else "unknown to git"
+
+
 def main() -> None:
-    wanted = arguments(__doc__).parse_args()
+    parser = arguments(__doc__)
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="measure an older version as well")
+    wanted = parser.parse_args()
+    if wanted.beside is not None and version.name_in(wanted.beside) is None:
+        parser.error(f"there is no {' or '.join(version.NAMES)} in the folder of the older version")
     result = Result(__doc__, peers=("pydantic",))
     best = asyncio.run(measure())
     bare, validated = best["bare await"], best["pydantic validate_call, async"]
@@ -234,6 +262,12 @@ def main() -> None:
         f"Of a tool with its key an approval round takes {best[KEYED] - best[APPROVED]:+.1f} µs without any rules or "
         f"grants; 100 rules of the tool add {best[RULED] - best[KEYED]:.1f} µs (target 40)."
     )
+    if wanted.beside is not None:
+        now, before = measure_versions(Path(str(lastword.__file__)).parents[1], wanted.beside)
+        result.table("", "µs", "µs before", "× before")
+        for name, micros in now.items():
+            result.row(name, micros, before[name], micros / before[name])
+        result.note(f"The older version is {commit_of(wanted.beside)}, measured by turns with this one.")
     result.note(f"`import lastword`, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110).")
     result.keep(wanted.json)
 

@@ -1,5 +1,6 @@
 """docs/benchmarks.md says what the benches found, and nothing that they did not."""
 
+import asyncio
 import json
 import os
 import re
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import lastword
 from requirements import requirement
 from warm import run_python
 
@@ -15,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 BENCH = ROOT / "bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
 # Parts of other benches, not programs of their own.
-PARTS = {"engine", "figures", "habits", "obedient", "peers", "report", "tasks", "workloads"}
+PARTS = {"engine", "figures", "habits", "obedient", "peers", "report", "tasks", "version", "workloads"}
 
 
 @pytest.fixture
@@ -99,6 +101,16 @@ def test_the_bench_of_models_tells_right_from_nearly_right(bench):
     assert judge(lunch, [("add_event", {**event, "title": "Lunch"})], "json") == "arguments"
     assert judge(tasks["What is 17 times 3?"], [], "json") == "right"
     assert judge(tasks["What is 17 times 3?"], [on], "json") == "wrong"
+
+
+def test_an_older_version_is_measured_by_what_both_have(bench, tmp_path):
+    """What compares two versions must go on working in each: with this one alone, here, and its package by its name."""
+    version = bench("version")
+    source = Path(str(lastword.__file__)).parents[1]
+    assert version["name_in"](source) == "lastword"
+    assert version["name_in"](tmp_path) is None
+    for tool in ("asynchronous", "approved"):
+        assert asyncio.run(version["call"](lastword, tool, 1)) > 0
 
 
 def test_without_a_file_nothing_is_kept(bench, tmp_path, monkeypatch):
