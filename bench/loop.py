@@ -19,7 +19,8 @@ from typing import Any
 from figures import Result, arguments
 
 import lastword
-from lastword.call import Limits, Printed, RunStarted
+from lastword.call import Limits
+from lastword.call.events import Printed, RunStarted
 from lastword.card import Face, card_of
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.server import build_app

@@ -9,7 +9,7 @@ import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, UserAction
 from lastword.author import run_tool_tests
-from lastword.call import Event, Reported
+from lastword.call.events import Event, Reported
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
 

@@ -8,12 +8,12 @@ from lastword.lazily import open_door
 
 if TYPE_CHECKING:
     from lastword.author import AssistantTool
-    from lastword.call import (
+    from lastword.call import Limits, Undone, wait_for_answer
+    from lastword.call.events import (
         Answered,
         Asked,
         DeniedByRule,
         Finished,
-        Limits,
         Printed,
         QuestionAnswered,
         QuestionAsked,
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
         RunFinished,
         RunStarted,
         Started,
-        Undone,
-        wait_for_answer,
     )
     from lastword.consent import Answerer, ApprovalRequest, Approver, Kept, Outcome, Preset, UserAction
     from lastword.editor import Preview, ProjectEditor, ScriptEditorProvider, editor_tools

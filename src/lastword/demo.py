@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec.structs import replace
 
-from lastword.call import Event, Reported
+from lastword.call.events import Event, Reported
 from lastword.display import visible
 from lastword.editor import ProjectEditor
 from lastword.session import Session

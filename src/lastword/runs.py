@@ -22,7 +22,8 @@ import msgspec
 from msgspec import UNSET
 
 from lastword import script, values
-from lastword.call import Door, Printed, RunFinished, RunStarted, difference, recover
+from lastword.call import Door, difference, recover
+from lastword.call.events import Printed, RunFinished, RunStarted
 from lastword.consent import LiveRun, Outcome, Preset, deciders
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import Life, RunPast

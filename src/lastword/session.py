@@ -11,11 +11,8 @@ from msgspec import UNSET
 
 from lastword import values
 from lastword.call import (
-    Asked,
     Decision,
     Door,
-    Event,
-    Finished,
     Home,
     Limits,
     OnQuestion,
@@ -29,6 +26,7 @@ from lastword.call import (
     stop,
     take_back,
 )
+from lastword.call.events import Asked, Event, Finished
 from lastword.consent import Answerer, ApprovalRequest, Approver, GrantTerms, Outcome, Preset, UserAction
 from lastword.errors import SessionError
 from lastword.journal import Journal, Life, data_of, open_as

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import lastword
-from lastword.call import Asked
+from lastword.call.events import Asked
 
 
 def tools(folder: Path, *, dies: bool = False) -> lastword.ToolRegistry:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lastword import ApprovalRequest, LastWordError, Limits, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.call import Asked
+from lastword.call.events import Asked
 from lastword.consent import ALLOWED
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement

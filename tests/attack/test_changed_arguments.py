@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.call import Asked
+from lastword.call.events import Asked
 from lastword.editor import ProjectEditor
 from lastword.testing import FixedApprover
 from requirements import requirement

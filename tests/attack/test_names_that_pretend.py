@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lastword import Answerer, ApprovalRequest, Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.call import Answered, Event
+from lastword.call.events import Answered, Event
 from lastword.consent import ALLOWED, DENIED
 from lastword.journal import Journal, OnceKey, data_of, timeline
 from lastword.store import Entry

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lastword import Preset, Session, ToolError, wait_for_answer
-from lastword.call import Answered, Asked, Finished, Started
+from lastword.call.events import Answered, Asked, Finished, Started
 from lastword.consent import ALLOWED, DENIED, UserAction, deciders
 from lastword.consent.outcome import MAX_MESSAGE
 from lastword.editor import ProjectEditor

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lastword import AssistantTool, Session, ToolRegistry
-from lastword.call import Finished, Reported
 from lastword.call.desk import MAX_JOURNALED
+from lastword.call.events import Finished, Reported
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL, until

@@ -34,7 +34,7 @@ from typing import cast
 from worlds import store_in, wait_until_alone
 
 import lastword
-from lastword.call import Finished
+from lastword.call.events import Finished
 from lastword.journal import data_of
 from lastword.store import Store
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 import lastword
-from lastword.call import Finished
+from lastword.call.events import Finished
 from lastword.journal import Journal
 from lastword.store import SqliteStore
 

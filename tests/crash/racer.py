@@ -16,7 +16,7 @@ from typing import Any
 from worlds import store_in
 
 import lastword
-from lastword.call import Asked
+from lastword.call.events import Asked
 from lastword.consent import ALLOWED, DENIED, Answerer, Call, LiveCall
 from lastword.errors import SessionError
 from lastword.runs import LANGUAGE_VERSION

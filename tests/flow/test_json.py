@@ -9,7 +9,7 @@ import pytest
 
 from flow.conftest import MakeStage, cut_short, native, request
 from lastword import ApprovalRequest, UserAction
-from lastword.call import Event, Reported
+from lastword.call.events import Event, Reported
 from lastword.consent import ALLOWED
 from lastword.talk import turn
 from lastword.talk.turn import Bounds, Repairing

@@ -8,7 +8,7 @@ import pytest
 
 from flow.conftest import Cut, MakeStage, native, request
 from lastword import Session, ToolRegistry
-from lastword.call import Printed, RunStarted
+from lastword.call.events import Printed, RunStarted
 from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal

@@ -12,7 +12,8 @@ import pytest
 
 import lastword
 from lastword import ToolRegistry, UserAction
-from lastword.call import Event, Limits, Reported, wait_for_answer
+from lastword.call import Limits, wait_for_answer
+from lastword.call.events import Event, Reported
 from lastword.config import McpConfig
 from lastword.errors import ConfigError
 from lastword.mcp.configured_servers import CHANGED, GONE

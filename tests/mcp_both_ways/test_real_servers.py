@@ -8,7 +8,7 @@ from real_servers import NODE, script
 
 import lastword
 from lastword import UserAction
-from lastword.call import Event, Reported
+from lastword.call.events import Event, Reported
 from lastword.testing import FixedApprover
 from lastword.tools import tool_id
 from mcp_neighbour import Neighbour, until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastword.call import Event
+from lastword.call.events import Event
 from lastword.editor import ProjectEditor
 from requirements import requirement
 from surfaces.screens import Terminal

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from lastword.call import Reported
+from lastword.call.events import Reported
 from lastword.card import views
 from lastword.terminal import Progress
 from lastword.terminal.progress import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, SPEAK_EVERY_SECONDS, Thinking

@@ -16,7 +16,8 @@ import pytest
 from playwright.sync_api import expect
 
 from lastword import Session, ToolRegistry
-from lastword.call import Reported, Started, wait_for_answer
+from lastword.call import wait_for_answer
+from lastword.call.events import Reported, Started
 from lastword.errors import Tampered
 from lastword.log import trouble
 from lastword.store import Entry, MemoryStore, Record

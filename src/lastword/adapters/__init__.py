@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastword import values
-from lastword.call import Event, Reported
+from lastword.call.events import Event, Reported
 from lastword.consent import Outcome
 from lastword.errors import Detached, NotJSON, SessionError
 

@@ -16,7 +16,7 @@ from lastword.adapters import ShownImage, carry, facts, manifests, pictures
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:
-    from lastword.call import Reported
+    from lastword.call.events import Reported
     from lastword.consent import Outcome
     from lastword.session import Session
 

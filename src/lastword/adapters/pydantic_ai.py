@@ -15,7 +15,7 @@ from lastword.adapters import carry, facts, manifests, pictures
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:
-    from lastword.call import Reported
+    from lastword.call.events import Reported
     from lastword.consent import Kind
     from lastword.session import Session
 

@@ -1,4 +1,7 @@
-"""The life of one call: drawing, asking, running, and what is left behind when a program dies."""
+"""The life of one call: drawing, asking, running, and what is left behind when a program dies.
+
+What listeners are told of it (`events`) is a vocabulary.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -9,22 +12,7 @@ if TYPE_CHECKING:
     from lastword.call.desk import OnQuestion, handler_for, wait_for_answer
     from lastword.call.door import Door
     from lastword.call.recovery import Decision, difference, recover, resolve
-    from lastword.call.setting import (
-        Answered,
-        Asked,
-        DeniedByRule,
-        Event,
-        Finished,
-        Limits,
-        Printed,
-        QuestionAnswered,
-        QuestionAsked,
-        Reported,
-        RunFinished,
-        RunStarted,
-        Setting,
-        Started,
-    )
+    from lastword.call.setting import Limits, Setting
     from lastword.call.stop_all import Stopped, Subscription, stop
     from lastword.call.threads import Home
 else:

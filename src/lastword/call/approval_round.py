@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.call.authority import MAX_TRIES
-from lastword.call.desk import CANCELLED
 from lastword.call.draw import Undrawable, draw
-from lastword.call.setting import Answered
+from lastword.call.events import Answered
 from lastword.call.threads import THREADS
 from lastword.consent import (
     ALLOWED,
@@ -48,6 +46,8 @@ if TYPE_CHECKING:
 
 Author = Literal["model", "person"]
 
+# So often is a start tried again that another program was faster with. After that somebody is asked.
+MAX_TRIES = 50
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5
 
@@ -224,7 +224,7 @@ class ApprovalRound:
         action: UserAction
         by: Answerer | Seal
         if question.live.is_cancelled:
-            action, by = request.close(), CANCELLED
+            action, by = request.close(), Answerer.CANCELLED
         elif isinstance(decider, deciders.Person):
             answer = await self._desk.ask(request)
             if isinstance(answer, Outcome):  # Nobody to ask, or nobody answered.

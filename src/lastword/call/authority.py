@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lastword")
 
-# So often is a start tried again that another program was faster with. After that somebody is asked.
-MAX_TRIES = 50
 # No path is longer. A text of the editor's tools that is can only be what would be written.
 MAX_PATH = 4_096
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from lastword import values
-from lastword.call.setting import Asked, QuestionAnswered, QuestionAsked, Reported, Setting
+from lastword.call.events import Asked, QuestionAnswered, QuestionAsked, Reported
 from lastword.call.threads import THREADS, start
 from lastword.consent import Answerer, ApprovalRequest, Approver, Outcome, Phase, Seal, UserAction, outcome
 from lastword.display import displayable
@@ -27,6 +27,7 @@ from lastword.journal import OnceKey, ToolQuestions
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 if TYPE_CHECKING:
+    from lastword.call.setting import Setting
     from lastword.store import Record
     from lastword.tools import Manifest
 
@@ -37,8 +38,6 @@ T = TypeVar("T")
 OnQuestion = Callable[[ToolQuestion], Awaitable[QuestionAnswer] | QuestionAnswer]
 """Whoever answers what running tools ask: an async function, or a plain one, which then runs in a thread."""
 
-# Whoever cancels a call closes its card, and its questions.
-CANCELLED = Answerer.person("cancel")
 CALL_CANCELLED = "the call was cancelled"
 CALL_OVER = "the call is over"
 TOOL_LEFT = "the tool stopped waiting for the answer"
@@ -156,7 +155,7 @@ class Desk:
         if live.phase is Phase.RUNNING:
             assert live.execution is not None
             live.execution.cancel()
-        elif waiting is None or not self.answer(call_id, waiting.request.close(), CANCELLED):
+        elif waiting is None or not self.answer(call_id, waiting.request.close(), Answerer.CANCELLED):
             live.is_cancelled = True
 
     def leave(self, call_id: str) -> bool:
@@ -198,13 +197,13 @@ class Desk:
         by: Answerer | None
         try:
             if why := why_closed():  # While it was written down.
-                answer, by = questions.Closed(why), CANCELLED
+                answer, by = questions.Closed(why), Answerer.CANCELLED
             else:
                 try:
                     answer, by = await self._answer(self._ask_handler(self._on_question, waiting), waiting.answer)
                 except TimeoutError:
                     seconds = setting.limits.approval_timeout_seconds
-                    answer, by = questions.Closed(f"nobody answered within {seconds:g} seconds"), CANCELLED
+                    answer, by = questions.Closed(f"nobody answered within {seconds:g} seconds"), Answerer.CANCELLED
         except asyncio.CancelledError:
             self._left(question)
             raise
@@ -226,7 +225,7 @@ class Desk:
             # Whoever fails to answer is nobody. Their trouble is for the log, not for the tool.
             if not waiting.answer.done():
                 log.error("call %s: nobody could be asked", waiting.question.call_id, exc_info=problem)
-                waiting.answer.set_result((questions.Closed(_failed(problem)), CANCELLED))
+                waiting.answer.set_result((questions.Closed(_failed(problem)), Answerer.CANCELLED))
             if isinstance(problem, (KeyboardInterrupt, SystemExit)):
                 raise
         else:
@@ -245,7 +244,7 @@ class Desk:
         """Nobody wants the questions of this call answered any more."""
         for waiting in list(self.questions.values()):
             if waiting.question.call_id == call_id and not waiting.answer.done():
-                waiting.answer.set_result((questions.Closed(why), CANCELLED))
+                waiting.answer.set_result((questions.Closed(why), Answerer.CANCELLED))
 
     def question_answered_elsewhere(self, record: Record) -> None:
         """An answer from elsewhere: if its question waits here, it is answered."""
@@ -259,7 +258,7 @@ class Desk:
 
         async def close() -> None:
             try:
-                by = CANCELLED.signed(setting.principal)
+                by = Answerer.CANCELLED.signed(setting.principal)
                 await ToolQuestions(setting.journal).write_answer(question, questions.Closed(TOOL_LEFT), by)
             except LastWordError as problem:
                 log.warning("call %s: its question could not be closed: %s", question.call_id, problem)
@@ -267,7 +266,7 @@ class Desk:
         task = asyncio.get_running_loop().create_task(close())
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
-        setting.audience.tell(QuestionAnswered(question.call_id, question.id, "closed", CANCELLED))
+        setting.audience.tell(QuestionAnswered(question.call_id, question.id, "closed", Answerer.CANCELLED))
 
 
 def _is_async(handler: Callable[[Any], Any] | None) -> bool:

@@ -19,8 +19,8 @@ from lastword.call.approval_round import ApprovalRound, AskAgain, CallEnds, Cons
 from lastword.call.authority import Authority
 from lastword.call.desk import Desk
 from lastword.call.draw import decline, waives
+from lastword.call.events import DeniedByRule, Finished
 from lastword.call.execution import Attempt
-from lastword.call.setting import DeniedByRule, Finished, masked
 from lastword.consent import ALLOWED, Call, Kind, LiveCall, Outcome, Phase, Secrets, UserAction, deciders, outcome
 from lastword.display import displayable
 from lastword.editor import Preview
@@ -107,7 +107,7 @@ class Door:
         facts = {"tool": call.tool, "arguments": hidden, "origin": call.origin, "rule": decider.rule}
         self.journal.note(self.setting.session_id, "forbidden", call.id, facts)
         if self.setting.audience.listeners:
-            shown = masked(call.arguments, tool)
+            shown = Secrets.masked(call.arguments, tool.secrets)
             self.setting.audience.tell(DeniedByRule(call.id, call.tool, shown, call.origin, decider.rule))
         words = outcome.denied_by_rule(call.tool, decider.rule)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=call.tool, approval="rule")

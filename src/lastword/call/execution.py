@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from lastword.call.changes import ChangeLog
 from lastword.call.desk import CALL_CANCELLED, CALL_OVER, CallQuestions, Desk, Reports
+from lastword.call.events import Started
 from lastword.call.result import Ended, Raised, Returned, StillActs, StoppedEarly, TimedOut, partial_words, verdict
-from lastword.call.setting import CANCEL_GRACE_SECONDS, Setting, Started, masked
+from lastword.call.setting import CANCEL_GRACE_SECONDS, Setting
 from lastword.call.threads import THREADS, start
-from lastword.consent import ALLOWED, Call, LiveCall, Outcome, Phase, UserAction
+from lastword.consent import ALLOWED, Call, LiveCall, Outcome, Phase, Secrets, UserAction
 from lastword.editor import SealedEditor
 from lastword.errors import ToolError
 from lastword.tools import Tool, ToolContext
@@ -370,7 +371,7 @@ class Attempt(Execution):
             if live.is_cancelled:
                 self.cancel()
             if audience.listeners:
-                shown = masked(call.arguments, self.tool)
+                shown = Secrets.masked(call.arguments, self.tool.secrets)
                 audience.tell(Started(call.id, call.tool, shown, call.origin, live.not_asked))
             given = {"user_action": action, "editor": self._editor, "context": self.context}
             ended = self.begin(call.arguments, given)

@@ -7,17 +7,18 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword import rules, values
-from lastword.consent import Answerer, ApprovalRequest, LiveCall, LiveRun, Outcome, Phase, Secrets, UserAction
+from lastword.consent import LiveCall, LiveRun, Phase
 from lastword.editor import folder_of
 from lastword.errors import SessionError
-from lastword.tools import ToolContext, ToolQuestion
+from lastword.tools import ToolContext
 
 if TYPE_CHECKING:
+    from lastword.call.events import Event
     from lastword.consent import Preset
     from lastword.editor import ScriptEditorProvider
     from lastword.journal import Journal
@@ -111,118 +112,6 @@ class Setting:
     def context(self, tool: Tool, call_id: str, guard: Guard) -> ToolContext[Any]:
         """What code of a tool that may only look can reach: the session's state, and what its host gave it."""
         return ToolContext(self.state, call_id, tool.manifest, self.session_id, guard, deps=self.deps, user=self.user)
-
-
-def masked(arguments: bytes, tool: Tool) -> bytes:
-    """What listeners are told of a call's arguments."""
-    return values.written(Secrets.mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """A card waits for an answer."""
-
-    request: ApprovalRequest
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """A card was answered, here or elsewhere."""
-
-    call_id: str
-    action: UserAction
-    by: Answerer
-
-
-class QuestionAsked(msgspec.Struct, frozen=True):
-    """A running tool asks the person something. It approves nothing."""
-
-    question: ToolQuestion
-
-
-class QuestionAnswered(msgspec.Struct, frozen=True):
-    """A question of a running tool waits no longer."""
-
-    call_id: str
-    question_id: str
-    how: Literal["given", "declined", "closed"]
-    """What was given is the tool's to know: it may be a secret."""
-    by: Answerer
-
-
-class Started(msgspec.Struct, frozen=True):
-    """A tool began to run."""
-
-    call_id: str
-    tool: str
-    arguments: bytes = b"{}"
-    """One JSON object, with secrets masked."""
-    origin: str = ""
-    not_asked: str = ""
-    """Why nobody was asked, where a rule or a grant stood for a person: `your grant of 15 November, 3 of 10 calls`."""
-
-
-class DeniedByRule(msgspec.Struct, frozen=True):
-    """A rule denied a call, and nobody was asked. Its end follows."""
-
-    call_id: str
-    tool: str
-    arguments: bytes
-    """One JSON object, with secrets masked."""
-    origin: str
-    rule: str
-    """Its name, with its file and line."""
-
-
-class Reported(msgspec.Struct, frozen=True):
-    """A tool said how it goes. The same id replaces the earlier line."""
-
-    call_id: str
-    message: str
-    id: str | None
-    fraction: float | None
-
-
-class Finished(msgspec.Struct, frozen=True):
-    """A call came to its end."""
-
-    outcome: Outcome
-
-
-class RunStarted(msgspec.Struct, frozen=True):
-    """A script is being carried out."""
-
-    run_id: str
-    name: str | None
-    text: str
-
-
-class RunFinished(msgspec.Struct, frozen=True):
-    """A script came to its end, or waits for a decision about a call in doubt."""
-
-    run_id: str
-    status: Literal["done", "failed", "cancelled", "waiting"]
-    error: str | None
-
-
-class Printed(msgspec.Struct, frozen=True):
-    """A script wrote a line."""
-
-    run_id: str
-    line: str
-
-
-Event = (
-    Asked
-    | Answered
-    | QuestionAsked
-    | QuestionAnswered
-    | Started
-    | DeniedByRule
-    | Reported
-    | Finished
-    | RunStarted
-    | RunFinished
-    | Printed
-)
 
 
 # A listener that is this far behind is not reading any more.

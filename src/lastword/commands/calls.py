@@ -11,7 +11,8 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from lastword.call import Asked, Decision, Event, Printed, wait_for_answer
+from lastword.call import Decision, wait_for_answer
+from lastword.call.events import Asked, Event, Printed
 from lastword.commands.invocation import (
     BY,
     DONE,

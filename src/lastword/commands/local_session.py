@@ -19,7 +19,8 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from lastword.call import Asked, Event, Limits, QuestionAsked, wait_for_answer
+from lastword.call import Limits, wait_for_answer
+from lastword.call.events import Asked, Event, QuestionAsked
 from lastword.commands.invocation import (
     AUTO_APPROVE,
     NOT_BY_ITSELF,

@@ -35,6 +35,9 @@ MAX_NAME = 200
 class Answerer(msgspec.Struct, frozen=True):
     """Whoever answered."""
 
+    # Whoever cancels a call closes its card, and its questions.
+    CANCELLED: ClassVar[Answerer]
+
     kind: Standing
     name: str = ""
     """Of the person, the preset, the rule. Empty for a person of whom only the place is known."""
@@ -120,6 +123,8 @@ _WORDS: dict[Standing, str] = {
     "unknown": "something that this version does not know",
 }
 
+
+Answerer.CANCELLED = Answerer.person("cancel")
 
 _PLACES: tuple[Where, ...] = get_args(Where)
 # How an earlier version began the name of a preset. Its records are all that is ever read this way.

@@ -341,6 +341,11 @@ class Secrets:
         return {k: Secrets.MASK if k in secrets else v for k, v in arguments.items()} if secrets else arguments
 
     @staticmethod
+    def masked(arguments: bytes, secrets: frozenset[str]) -> bytes:
+        """The same for listeners, who are told of arguments as bytes."""
+        return values.written(Secrets.mask(values.decode(arguments), secrets)) if secrets else arguments
+
+    @staticmethod
     def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
         """As digests, for the journal."""
         if not secrets:

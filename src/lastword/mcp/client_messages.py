@@ -15,12 +15,12 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from lastword.call import Reported
+from lastword.call.events import Reported
 from lastword.display import visible
 from lastword.lazily import brought_by
 
 if TYPE_CHECKING:
-    from lastword.call import Event
+    from lastword.call.events import Event
     from lastword.consent import Outcome
     from lastword.runs import Run
     from lastword.session import Session

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from lastword.call import Decision, Event, Limits, OnQuestion, Reported
+from lastword.call import Decision, Limits, OnQuestion
+from lastword.call.events import Event, Reported
 from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset, UserAction
 from lastword.journal import Journal
 from lastword.session import Session

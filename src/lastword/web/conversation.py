@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from lastword.call import (
+from lastword.call import Decision, last_changed
+from lastword.call.events import (
     Answered,
     Asked,
-    Decision,
     DeniedByRule,
     Event,
     Finished,
@@ -30,7 +30,6 @@ from lastword.call import (
     RunFinished,
     RunStarted,
     Started,
-    last_changed,
 )
 from lastword.card import SecondAct, entry_of, views, visible
 from lastword.server import Refusal
