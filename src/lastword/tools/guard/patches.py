@@ -120,7 +120,7 @@ def wrap_when_imported(name: str, watching: Watching) -> None:
         wrap(module, watching)
 
 
-def _wrap(module: ModuleType, names: dict[str, str], watching: Watching) -> None:
+def _wrap(module: ModuleType, watching: Watching, names: dict[str, str]) -> None:
     for name, what in names.items():
         owner: Any = module
         *path, last = name.split(".")
@@ -128,27 +128,23 @@ def _wrap(module: ModuleType, names: dict[str, str], watching: Watching) -> None
             owner = getattr(owner, part)
         original = getattr(owner, last, None)
         if original is not None:  # Not every system has every function.
-            wrapped = _wrapped(original, what, watching, _ALLOWED_FROM.get(name, _from_nowhere))
+            wrapped = _wrapped(original, what, watching, _ALLOWED_FROM.get(name))
             setattr(owner, last, wrapped)
             if module is os:
                 _keep_abilities(original, wrapped)
 
 
 def _wrapped(
-    original: Callable[..., Any], what: str, watching: Watching, is_allowed_from: Callable[[FrameType], bool]
+    original: Callable[..., Any], what: str, watching: Watching, is_allowed_from: Callable[[FrameType], bool] | None
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def refused_while_watched(*args: Any, **kwargs: Any) -> Any:
         guard = watching()
-        if guard is not None and not is_allowed_from(sys._getframe(1)):
+        if guard is not None and not (is_allowed_from is not None and is_allowed_from(sys._getframe(1))):
             raise guard.refuse(what)
         return original(*args, **kwargs)
 
     return refused_while_watched
-
-
-def _from_nowhere(frame: FrameType) -> bool:
-    return False
 
 
 def _from_a_waking_loop(frame: FrameType) -> bool:
@@ -170,10 +166,6 @@ def _keep_abilities(original: Callable[..., Any], wrapped: Callable[..., Any]) -
     for ability in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
         if original in ability:
             ability.add(wrapped)
-
-
-def _wrapping(names: dict[str, str]) -> Callable[[ModuleType, Watching], None]:
-    return lambda module, watching: _wrap(module, names, watching)
 
 
 CAN_WRITE = "open a database that it could write to"
@@ -256,7 +248,7 @@ def _authorizer(module: ModuleType, guard: ReadOnlyGuard) -> Callable[..., int]:
 
 
 _unwrapped: dict[str, Callable[[ModuleType, Watching], None]] = {
-    **{name: _wrapping(names) for name, names in _FUNCTIONS.items()},
+    **{name: functools.partial(_wrap, names=names) for name, names in _FUNCTIONS.items()},
     "sqlite3": watch_sqlite3,
     "apsw": watch_apsw,
 }
