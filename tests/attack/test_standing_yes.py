@@ -2,8 +2,6 @@
 
 import asyncio
 import random
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from lastword.rules.account import STREAM, USED
 from lastword.rules.grants import REVOKED
 from lastword.store import Store
 from requirements import requirement
+from warm import run_python
 
 PROGRAM = Path(__file__).with_name("granted_program.py")
 
@@ -72,12 +71,9 @@ def store(tmp_path: Path) -> str:
 
 async def _program(store: str, count: str, amount: str) -> int:
     """Another program that pays so often; how often nobody was asked."""
-    program = await asyncio.create_subprocess_exec(
-        sys.executable, PROGRAM, store, count, amount, stdout=subprocess.PIPE
-    )
-    async with asyncio.timeout(240):
-        said, _ = await program.communicate()
-    return int(said)
+    done = await asyncio.to_thread(run_python, str(PROGRAM), store, count, amount, cwd=PROGRAM.parent)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
 
 
 async def uses(journal: Journal) -> list[dict[str, Any]]:

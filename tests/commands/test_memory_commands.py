@@ -5,8 +5,6 @@ import json
 import re
 import shlex
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +20,7 @@ from requirements import requirement
 from warm import run_python
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "memory"
+CALL_LOADS = ("lastword.session", "lastword.commands.calls")
 
 
 @requirement("NUWA-62")
@@ -451,13 +450,9 @@ def test_trouble_with_the_disk_reaches_the_command_in_words(home: Path, golden, 
     """No traceback; nothing ran, or what ran is called unknown."""
     manifest = MANIFEST | {"autoApprove": True}
     Path("mine/pay/assistant_tool.json").write_text(json.dumps(manifest))
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN_DISK, kind, problem, "call", "pay", "to=Ann", "amount=5", "--tools", "mine",
-         "--auto-approve"],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "/usr/bin:/bin", "HOME": str(home),
-             "XDG_DATA_HOME": "data", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "XDG_DATA_HOME": "data"}
+    call = ("call", "pay", "to=Ann", "amount=5", "--tools", "mine", "--auto-approve")
+    done = run_python("-c", BROKEN_DISK, kind, problem, *call, cwd=home, env=env, loads=CALL_LOADS)
     said = re.sub(r"\b[0-9a-f]{18}\b", "CALL_ID", done.stdout + done.stderr).replace(str(home), "HOME")
     assert "Traceback" not in said
     assert (done.returncode, Path("paid").exists()) == (code, kind == "finished"), said
