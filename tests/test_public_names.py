@@ -82,3 +82,11 @@ def test_the_glossary_explains_every_public_name_once():
 def test_the_version_is_the_one_that_is_built():
     """One number, in two places that must not part."""
     assert f'version = "{lastword.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_an_import_that_a_page_once_showed_still_works_and_says_its_new_place():
+    """The guide to satellites of version 0.3 took HttpWire from there. It holds for one version."""
+    sys.modules.pop("lastword.talk.httpwire", None)
+    with pytest.warns(DeprecationWarning, match=r"in lastword\.talk\.apiclient now"):
+        old = importlib.import_module("lastword.talk.httpwire")
+    assert old.HttpWire is importlib.import_module("lastword.talk.apiclient").HttpWire
