@@ -164,13 +164,14 @@ async def test_what_comes_back_after_its_time_is_still_watched(
     contexts: list[Any] = []
     assistant(request if kind == "sync" else request_async)
     limits = Limits(draw_timeout_seconds=0.05)
-    outcome = await Session(registry, approver=FixedApprover(), limits=limits).call("send", CALL)
-    assert outcome.kind == "refused"
+    while not contexts:  # On a busy machine the time may be over before it began.
+        outcome = await Session(registry, approver=FixedApprover(), limits=limits).call("send", CALL)
+        assert outcome.kind == "refused"
     assert contexts[0].is_cancelled
     woken.set()
     await until(lambda: went_on)
     await until(lambda: not _is_anybody_busy())
-    assert [type(step) for step in went_on] == [NotAllowedNow]
+    assert {type(step) for step in went_on} == {NotAllowedNow}
     assert not effect_file.exists()
 
 
