@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("lastword")
 
 # Found in an eighth of the time that a member of an enumeration takes, and every call comes by.
-_STARTING = Phase.STARTING
+_STARTING, _ENDING = Phase.STARTING, Phase.ENDING
 
 
 class Door:
@@ -172,12 +172,12 @@ class Door:
             return await self._run_with_consent(question)
         except asyncio.CancelledError:
             # Without an end in the journal its card would wait for ever. A call whose end is being written has one.
-            if live.phase is not Phase.ENDING and (live.has_begun or not resumable):
+            if live.phase is not _ENDING and (live.has_begun or not resumable):
                 self._finish_freely(_abandoned(call, live))
             raise
         finally:
             del self.setting.live[call.id]
-            live.phase = Phase.ENDING  # Also where it is not known whether its start was written.
+            live.phase = _ENDING  # Also where it is not known whether its start was written.
 
     async def _run_with_consent(self, question: Question) -> Outcome:
         """Ask whoever decides until their yes holds, and then run what they saw."""
@@ -220,7 +220,7 @@ class Door:
             return await self._run_started(call, live, attempt.run(consent.action))
         if live.is_cancelled:  # Everything was stopped in the same moment, and nobody was told of a yes yet.
             return await self._finish(_stopped(call, live), live)
-        live.phase = Phase.ENDING  # The journal has that it was handed over, and no start.
+        live.phase = _ENDING  # The journal has that it was handed over, and no start.
         return self._told(Outcome.handed_over(call, tool.carried_out_by, consent.approval, live.not_asked))
 
     async def _unless_waived(self, question: Question) -> Question:
@@ -252,7 +252,7 @@ class Door:
     async def _run_freely_after_all(self, tool: Tool, call: Call, live: LiveCall) -> Outcome:
         """Run what needed a yes when it was asked for, and needs none any longer. It stays the same living call."""
         self.journal.started_freely(self.setting.session_id, call, tool)
-        live.phase = Phase.STARTING
+        live.phase = _STARTING
         running = Attempt(self.setting, self.desk, tool, call, live, "not_needed").run()
         return self._finish_freely(running if isinstance(running, Outcome) else await running, live.contents)
 
@@ -263,7 +263,7 @@ class Door:
             raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
         if self.authority.forbids(tool, call):
             raise SessionError("a rule denies it by now", place=call.id, hint="lastword policy explain says which")
-        live = self.setting.live[call.id] = LiveCall(Phase.STARTING)
+        live = self.setting.live[call.id] = LiveCall(_STARTING)
         try:
             live.stops = await self.journal.stops()
             if not await self.journal.start_again(self.setting.session_id, call, tool, life, why, live):
@@ -274,7 +274,7 @@ class Door:
             return await self._run_started(call, live, attempt.run(pressed))
         finally:
             del self.setting.live[call.id]
-            live.phase = Phase.ENDING
+            live.phase = _ENDING
 
     async def _run_started(self, call: Call, live: LiveCall, running: Outcome | Awaitable[Outcome]) -> Outcome:
         """See what the journal has as started through to its end.
@@ -309,7 +309,7 @@ class Door:
 
     async def _finish(self, result: Outcome, live: LiveCall) -> Outcome:
         """Make the end of a call that needed a yes durable, and then tell it."""
-        before, live.phase = live.phase, Phase.ENDING
+        before, live.phase = live.phase, _ENDING
         try:
             await self.journal.finished(self.setting.session_id, result, live.contents)
         except Exception:

@@ -70,7 +70,7 @@ class Answerer(msgspec.Struct, frozen=True):
         name = getattr(approver, "name", None)
         if not name and where == "program":
             name = getattr(approver, "__name__", None) or type(approver).__name__
-        return cls.person(str(name or ""), where)
+        return cls("person", str(name or ""), where)
 
     @classmethod
     def read(cls, written: Any) -> Answerer:

@@ -112,8 +112,9 @@ class Journal:
         *answered: Entry,
     ) -> Awaitable[bool]:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
-        facts = {"seal": sealed.digest, "nonce": sealed.nonce}
-        burned = self.entry(session_id, "burned", call.id, facts, OnceKey.burn(sealed.nonce))
+        facts = _encode({"seal": sealed.digest, "nonce": sealed.nonce})
+        at, once = int(self.clock() * 1_000_000), OnceKey.burn(sealed.nonce)
+        burned = Entry(session_id, "burned", call.id, at, facts, once)
         begun = self._begun(session_id, call, tool, approval, use.why)
         return self._start(call.id, live, (*use.uses, *answered, burned, *begun))
 
@@ -395,8 +396,9 @@ class Journal:
 
     def _answer(self, session_id: str, call_id: str, action: UserAction, sealed: Seal) -> Entry:
         given, rest = (sealed.request, sealed.approver, sealed.answered_at), True if action.rest else UNSET
-        facts = AnsweredFacts(*_OF_AN_ACTION(action), *given, rest, action.acts, action.grant)
-        return self.entry(session_id, "answered", call_id, facts, OnceKey.answer(sealed.nonce))
+        facts = _encode(AnsweredFacts(*_OF_AN_ACTION(action), *given, rest, action.acts, action.grant))
+        at, once = int(self.clock() * 1_000_000), OnceKey.answer(sealed.nonce)
+        return Entry(session_id, "answered", call_id, at, facts, once)
 
     def _begun(self, session_id: str, call: Call, tool: Tool, approval: str, why: str) -> tuple[Entry, ...]:
         """The first start of a call; of one that another program carries out, that it was handed over."""
