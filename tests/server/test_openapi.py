@@ -33,7 +33,7 @@ def test_schemathesis_finds_nothing(house, tmp_path, examples):
     command = [
         str(Path(sys.executable).parent / "schemathesis"),
         *["run", f"{server.url}/openapi.json", "--checks", "all", "--max-examples", str(examples), "--seed", "1"],
-        *["--header", f"Authorization: Bearer {token}", "--request-timeout", "10", "--no-color"],
+        *["--header", f"Authorization: Bearer {token}", "--request-timeout", "60", "--no-color"],
         *["--generation-database", "none"],
         *["--phases", "examples,fuzzing,stateful" + (",coverage" if examples == 50 else "")],
         *(RIGHT if examples == 50 else []),
