@@ -30,7 +30,7 @@ def two(shared_address: str, tmp_path: Path) -> Iterator[tuple[House, House]]:
 
 
 def window_of(house: House) -> Browserless:
-    return Browserless(house.address).enter(house.key())
+    return house.window()
 
 
 def session_of(window: Browserless) -> str:

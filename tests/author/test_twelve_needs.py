@@ -135,7 +135,7 @@ def test_4_an_image_reaches_a_client_of_openai_and_the_page(house: House):
     assert result["content"].startswith("Sales rose.\n[image sales.png, image/png")
     assert base64.b64decode(image["content"][0]["image_url"]["url"].partition(",")[2]) == picture
 
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     path = f"/page/content?call_id={outcome.call_id}&digest={kept.digest}"
     status, found, body = window.raw("GET", path, headers={"Cookie": window.cookie})
     assert (status, found["content-type"], body) == (200, "image/png", picture)
@@ -164,9 +164,9 @@ def test_5_a_question_in_the_middle_is_answered_declined_closed_and_outlives_the
 
     house.session.registry.add(book)
     call = house.call("book")
-    first = Browserless(house.address).enter(house.key())
+    first = house.window()
     assert _question(first)["message"] == "There are trains to three cities."
-    later = Browserless(house.address).enter(house.key())  # The first window is gone, and a new one is opened.
+    later = house.window()  # The first window is gone, and a new one is opened.
     item = _item(later)
     body = {"call_id": item["id"], "question": item["question"]["id"], "action": "give", "values": {"city": "Oslo"}}
     assert later.post("/page/answer_question", body)[0] == 200

@@ -18,7 +18,7 @@ from lastword.store import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
 from surfaces.conftest import quick, windows
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
+from surfaces.windows import PATIENCE_SECONDS, House, settled
 
 __all__ = ["quick", "windows"]
 
@@ -41,7 +41,7 @@ class Street:
         servers = self.shop.servers() if named else type(self.shop.servers())({}, self.shop.place, self.shop.pins)
         self.way = shlex.join([command or "", *args])
         self.house = House(folder, MemoryStore(), servers=servers, **facts).open()
-        self.window = Browserless(self.house.address).enter(self.house.key())
+        self.window = self.house.window()
 
     def entry(self, name: str = "shop") -> Any:
         [found] = [server for server in self.window.get("/page/servers")[1]["servers"] if server["name"] == name]

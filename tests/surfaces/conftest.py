@@ -83,7 +83,7 @@ def house(houses: Houses) -> House:
 
 @pytest.fixture
 def window(house: House) -> Browserless:
-    return Browserless(house.address).enter(house.key())
+    return house.window()
 
 
 MakeTool = Callable[..., Path]
@@ -142,8 +142,9 @@ def windows(browser: Browser, left_windows: dict[Any, list[Page]]) -> Iterator[A
         alike = left_windows.setdefault((browser, repr(options)), [])
         page = alike.pop() if alike else new_window(browser, **options)
         page.set_viewport_size(viewport)
+        listen: Any = page.on  # Its types are one for each event.
         for event, watching in watched.items():
-            page.on(event, watching)
+            listen(event, watching)
         opened.append((page, alike, watched))
         page.goto(key)
         return page

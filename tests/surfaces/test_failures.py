@@ -8,7 +8,7 @@ import pytest
 from lastword.store import MemoryStore
 from lastword.testing.scripted import ScriptedModel
 from surfaces.conftest import MakeTool, Run
-from surfaces.windows import Browserless, House
+from surfaces.windows import House
 
 SECRET = "swordfish"
 SENTENCE = "something went wrong inside the server; its log says more about request "
@@ -34,7 +34,7 @@ def test_a_failing_route_of_the_page_is_found_by_its_id(tmp_path: Path, caplog: 
 
     house = House(tmp_path, Broken()).open()
     try:
-        window = Browserless(house.address).enter(house.key())
+        window = house.window()
         status, headers, body = window.raw("GET", "/page/export?session=lost", headers={"Cookie": window.cookie})
     finally:
         house.close()

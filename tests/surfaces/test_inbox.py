@@ -13,7 +13,7 @@ from requirements import requirement
 from surfaces.askers import Asker
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_pictures import SIZES, found_by_axe
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
+from surfaces.windows import PATIENCE_SECONDS, House, settled
 
 NAMES = ("mailer", "backup", "research", "clerk")
 ARMED = ".pane .card[data-armed=true]"
@@ -126,7 +126,7 @@ def test_many_cards_of_four_programs_are_found_filtered_and_answered(street, win
         "succeeded",
     )
     assert page.evaluate(PLACE) == before
-    quiet = Browserless(street.house.address).enter(street.house.key())
+    quiet = street.house.window()
     label = askers["mailer"].label
     first = next(entry for entry in quiet.get("/page/state")[1]["inbox"] if entry["program"] == label)
     quiet.post("/page/answer", {"call_id": first["id"], "digest": first["digest"], "action": "deny"})
@@ -316,7 +316,7 @@ def test_presses_that_were_not_meant_answer_nothing_in_the_inbox(street, windows
     page.keyboard.press("Control+Enter")
     settled(page, ".several[data-armed=true]")
     assert asker.done == []
-    assert len(Browserless(street.house.address).enter(street.house.key()).get("/page/state")[1]["inbox"]) == 8
+    assert len(street.house.window().get("/page/state")[1]["inbox"]) == 8
     page.get_by_role("button", name="Deny these 8").click()
     assert {asker.next_end()[2] for _ in range(8)} == {"denied"}
 

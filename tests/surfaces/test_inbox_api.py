@@ -94,7 +94,7 @@ def test_a_yes_from_a_window_that_has_not_looked_is_refused(house, window, neigh
         code = told["error"]["code"] if status != 200 else told["results"][0]["code"]
         assert code == "not_seen"
     # That another window has looked is nothing to this one.
-    look(Browserless(house.address).enter(house.key()), entry)
+    look(house.window(), entry)
     assert window.post("/page/answer", {**seen(entry), "action": "allow"})[1]["error"]["code"] == "not_seen"
     assert not call.done()
     look(window, entry)
@@ -298,7 +298,7 @@ def test_programs_of_the_same_name_are_told_apart(tmp_path, houses):
     house = houses(store=lastword.open_journal(store).store)
     first, second = (Neighbour(house, tmp_path / "done", lastword.open_journal(store)) for _ in range(2))
     calls = [first.ask("look_up", word="one")]
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     [alone] = entries(window, 1)
     assert "of this name" not in alone["program"]
     calls += [second.ask("look_up", word="two"), second.ask("look_up", word="three")]
@@ -362,9 +362,10 @@ def test_what_nobody_answered_in_time_is_kept_apart_from_what_waits(house, windo
 
 def test_cards_whose_time_is_up_at_once_stand_in_the_order_in_which_it_was(house, window, tmp_path):
     """Found by one look, they stood in any order, and in another one after a restart: rows moved under the pointer."""
-    neighbour = Neighbour(house, tmp_path / "done", limits=Limits(approval_timeout_seconds=1))
+    neighbour = Neighbour(house, tmp_path / "done", limits=Limits(approval_timeout_seconds=3))
     calls = [neighbour.session.call("look_up", {"word": str(n)}) for n in range(12)]
     ended = [asyncio.run_coroutine_threadsafe(call, house.loop) for call in calls]
+    entries(window, 12)
     assert {call.result(PATIENCE_SECONDS).kind for call in ended} == {"expired"}
     records = house.do(house.store.read(kind="finished"))
     assert [(each["entry"]["id"], each["at"]) for each in missed(window, 12)] == [
@@ -376,7 +377,7 @@ def test_what_was_missed_is_there_after_a_restart_and_for_a_day(tmp_path):
     """The program that shows it may be the one that was away."""
     clock = Clock()
     first = House(tmp_path, id="trip", clock=clock, limits=Limits(approval_timeout_seconds=3)).open()
-    window = Browserless(first.address).enter(first.key())
+    window = first.window()
     own = first.call("sign_in", user="ann", password="secret-of-ann")
     neighbour = Neighbour(first, tmp_path / "done", limits=Limits(approval_timeout_seconds=3))
     theirs = neighbour.ask("look_up", word="late")
@@ -385,7 +386,7 @@ def test_what_was_missed_is_there_after_a_restart_and_for_a_day(tmp_path):
     assert {entry["entry"]["session"] for entry in before} == {None, neighbour.session.id}
     first.close()
     second = House(tmp_path, store=first.store, id="trip", clock=clock).open()
-    window = Browserless(second.address).enter(second.key())
+    window = second.window()
     again = missed(window, 2)
     assert {entry["entry"]["id"]: entry["entry"]["session"] for entry in again} == {
         entry["entry"]["id"]: entry["entry"]["session"] for entry in before
@@ -402,7 +403,7 @@ def test_what_was_missed_is_there_after_a_restart_and_for_a_day(tmp_path):
     third = House(tmp_path, store=first.store, id="trip", clock=clock).open()
     later = Neighbour(third, tmp_path / "done")
     waiting = later.ask("look_up", word="new")
-    window = Browserless(third.address).enter(third.key())
+    window = third.window()
     assert len(entries(window, 1)) == 1
     assert window.get("/page/state")[1]["missed"] == []
     waiting.cancel()
@@ -437,7 +438,7 @@ def test_no_more_is_kept_of_what_was_missed_than_somebody_looks_through():
 def test_a_page_neither_shows_nor_answers_what_is_another_persons(tmp_path, houses):
     """Two people share a memory. What a request claims about whose a card is counts for nothing: the record does."""
     house = houses(people=People("bob"))
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     hers = Neighbour(house, tmp_path / "done", Journal(house.store, people=People("ann")), id="hers")
     everybodys = Neighbour(house, tmp_path / "done", Journal(house.store))
     call = hers.ask("add_note", page="diary", text="private")
@@ -466,7 +467,7 @@ def test_a_page_neither_shows_nor_answers_what_is_another_persons(tmp_path, hous
 def test_a_page_answers_for_its_person(tmp_path, houses):
     """Of another program of hers, and of one for whom she was named."""
     house = houses(people=People("ann", {"ann": ("cid",)}))
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     for who in ("ann", "cid"):
         theirs = Neighbour(house, tmp_path / "done", Journal(house.store, people=People(who, {"ann": ("cid",)})))
         call = theirs.ask("add_note", page=who, text="for the team")

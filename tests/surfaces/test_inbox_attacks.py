@@ -15,7 +15,7 @@ from surfaces.test_chat import READY
 from surfaces.test_inbox import ROW, calls_of, street, tab_to, to_inbox, wait_until_armed
 from surfaces.test_page_pictures import SIZES
 from surfaces.test_together import attach, key_of
-from surfaces.windows import PATIENCE_SECONDS, Browserless, settled
+from surfaces.windows import PATIENCE_SECONDS, settled
 
 __all__ = ["street"]
 
@@ -105,7 +105,7 @@ def test_a_card_that_is_closed_before_or_during_the_press_is_left_out_and_said(s
     asker = street.ask("clerk", notes(4)).until_asked()
     page = windows(street.house.key())
     to_inbox(page, 4)
-    other = Browserless(street.house.address).enter(street.house.key())
+    other = street.house.window()
     cards = [{"call_id": e["id"], "digest": e["digest"]} for e in other.get("/page/state")[1]["inbox"]]
     look_through(page, 4)
     other.post("/page/answer", {**cards[1], "action": "deny", "reason": "I was first"})
@@ -210,17 +210,18 @@ def test_a_browser_that_refuses_to_notify_still_shows_the_cards(street, windows)
     to_inbox(page, 2)
 
 
-def test_many_cards_are_filtered_answered_and_stopped_on_a_phone_by_keyboard_alone(street, windows):
+@pytest.mark.long
+def test_two_hundred_cards_are_filtered_answered_and_stopped_on_a_phone_by_keyboard_alone(street, windows):
     """390 pixels and no pointer: find, filter, answer one, twelve at once, a program that died, stop everything."""
     names = ("mailer", "backup", "research", "clerk")
-    askers = {name: street.ask(name, calls_of(name, 30)) for name in names}
+    askers = {name: street.ask(name, calls_of(name, 50)) for name in names}
     for asker in askers.values():
         asker.until_asked()
     page = windows(street.house.key(), **SIZES["phone"])
-    expect(page).to_have_title("(120) lastword")
+    expect(page).to_have_title("(200) lastword")
     page.get_by_role("link", name="Inbox").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("120 of 120 shown")).to_be_visible()
+    expect(page.get_by_text("200 of 200 shown")).to_be_visible()
     heights = page.evaluate("[document.querySelector('.list').clientHeight, innerHeight, innerWidth]")
     assert heights[2] == 390
     assert heights[0] > heights[1] / 2, "the filters leave no room for the list"
@@ -235,7 +236,7 @@ def test_many_cards_are_filtered_answered_and_stopped_on_a_phone_by_keyboard_alo
     page.keyboard.type("backup")
     tab_to(page, "#picks label:nth-child(2) select")
     page.keyboard.type("add_note")
-    expect(page.get_by_text("18 of 120 shown")).to_be_visible()
+    expect(page.get_by_text("30 of 200 shown")).to_be_visible()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Shift+Tab")
     expect(page.get_by_role("button", name="Filter (2)")).to_be_focused()
@@ -271,13 +272,13 @@ def test_many_cards_are_filtered_answered_and_stopped_on_a_phone_by_keyboard_alo
 
     # A program dies: its cards are told from the others. Then everything stops.
     askers["mailer"].kill()
-    expect(page).to_have_title("(77) lastword")
+    expect(page).to_have_title("(137) lastword")
     page.get_by_role("button", name="Stop everything", exact=True).focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Stop everything now")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page).to_have_title("lastword")
-    assert {askers["clerk"].next_end()[2] for _ in range(30)} == {"denied"}
+    assert {askers["clerk"].next_end()[2] for _ in range(50)} == {"denied"}
     assert askers["clerk"].done == []
 
 

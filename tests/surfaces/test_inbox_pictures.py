@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 import lastword
 from lastword.call import Limits
 from lastword.journal import Journal
 from surfaces.test_inbox_api import Neighbour
-from surfaces.test_page_pictures import PICTURES, SIZES, THEMES, Clock, compare, picture_of, window_of
+from surfaces.test_page_pictures import SIZES, Clock, compare_in_both, window_of
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House, settled
 
 # Numbers of processes and ids of sessions are others every time.
@@ -78,7 +78,7 @@ def quiet_street(tmp_path: Path) -> Iterator[House]:
     neighbour = Neighbour(house, tmp_path / "done")
     waiting = neighbour.ask("look_up", word="gunwale")
     # Before that the inbox may still show a card as waiting whose time was up, and its row would stay where it is.
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     waited_for(lambda: waits_for(window) == ["word: gunwale"])
     yield house
     for call in (*left, waiting):
@@ -102,11 +102,6 @@ def asking(house: House, clock: Clock, tmp_path: Path) -> Iterator[House]:
     house.close()
 
 
-def steady(page: Page) -> Page:
-    page.evaluate(STEADY)
-    return page
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_the_inbox_looks_as_it_was_agreed(browser, street, size):
     """Light and dark, wide and phone: the list with what is alike, the card beside it, several at once."""
@@ -117,9 +112,7 @@ def test_the_inbox_looks_as_it_was_agreed(browser, street, size):
     if size == "wide":
         page.get_by_text("page: 2026/02").click()
         settled(page, ".pane .card[data-armed=true]")
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        compare(PICTURES / f"inbox-{theme}-{size}.png", picture_of(steady(page)))
+    compare_in_both(page, "inbox", size, STEADY)
     for box in page.locator(".group li input").all()[:3]:
         box.check()
     page.get_by_role("button", name="Look at them, then answer").click()
@@ -127,9 +120,7 @@ def test_the_inbox_looks_as_it_was_agreed(browser, street, size):
     for one in page.locator(".one").all():
         one.scroll_into_view_if_needed()
     page.evaluate("scrollTo(0, 0)")
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        compare(PICTURES / f"several-{theme}-{size}.png", picture_of(steady(page)))
+    compare_in_both(page, "several", size, STEADY)
     page.context.close()
 
 
@@ -146,9 +137,7 @@ def test_what_is_dead_and_what_was_missed_look_as_it_was_agreed(browser, quiet_s
         settled(page, ".pane .card[data-armed=true]")
     else:
         page.get_by_role("heading", name="The program that asked has ended").scroll_into_view_if_needed()
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        compare(PICTURES / f"apart-{theme}-{size}.png", picture_of(steady(page)))
+    compare_in_both(page, "apart", size, STEADY)
     page.context.close()
 
 
@@ -168,7 +157,5 @@ def test_the_filters_look_as_it_was_agreed(browser, street, size):
         page.locator(".pane .card[data-armed=true]").get_by_role("button", name="Deny", exact=True).click()
         expect(page.locator(".entry.over")).to_have_count(1)
         expect(page.locator(".card-over")).to_contain_text("enied by you")
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        compare(PICTURES / f"filters-{theme}-{size}.png", picture_of(steady(page)))
+    compare_in_both(page, "filters", size, STEADY)
     page.context.close()

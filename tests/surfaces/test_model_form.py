@@ -114,7 +114,7 @@ def test_a_model_that_is_chosen_in_the_middle_of_a_turn_waits_for_its_end(house,
 def test_the_key_is_in_no_record_no_state_no_event_and_no_log(house, window, caplog):
     """A journal is exported, a page is photographed, a log is sent to others."""
     caplog.set_level("DEBUG")
-    other = Browserless(house.address).enter(house.key())
+    other = house.window()
     with (
         ScriptedModel(lambda body: TIME, key=KEY) as model,
         other.events() as following,
@@ -216,7 +216,7 @@ def test_one_model_is_tried_at_a_time(house, window):
     """Two windows that press at once must not both believe that theirs was kept."""
     pause = Pause()
     with ScriptedModel(lambda body: [pause, TIME]) as model:
-        other = Browserless(house.address).enter(house.key())
+        other = house.window()
         with ThreadPoolExecutor(1) as thread:
             first = thread.submit(choose, window, model.url)
             assert pause.reached.wait(PATIENCE_SECONDS)
@@ -228,8 +228,7 @@ def test_one_model_is_tried_at_a_time(house, window):
 
 def test_where_the_configuration_names_a_model_none_can_be_chosen(houses):
     """What was kept would never be asked, and the page would have promised it."""
-    house = houses()
-    window = Browserless(house.address).enter(house.key())
+    window = houses().window()
     assert window.get("/page/state")[1]["settings"]["can_choose_model"] is False
     status, answer = choose(window, "http://127.0.0.1:9/v1")
     assert (status, answer["error"]["code"]) == (409, "configured")

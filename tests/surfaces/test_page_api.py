@@ -73,7 +73,7 @@ def test_nothing_can_be_changed_without_the_token(house, window, path):
 @requirement("API-52")
 def test_a_token_of_one_window_does_not_fit_another(house, window):
     """Tokens belong to their cookie."""
-    other = Browserless(house.address).enter(house.key())
+    other = house.window()
     other.token = window.token
     assert other.post("/page/stop")[0] == 403
 
@@ -216,7 +216,7 @@ def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
         try:
             port = house.address.rpartition(":")[2]
             if run == 0:
-                window = Browserless(house.address).enter(house.key())
+                window = house.window()
             # The cookie's name has the port in it, and these runs have a port each.
             window.address, window.cookie = house.address, f"lastword_{port}={window.cookie.partition('=')[2]}"
             status = 303 if run == 0 else window.get("/page/state")[0]
@@ -231,20 +231,20 @@ def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
 
 def test_closing_the_page_closes_it_for_every_window(house, window):
     """A cookie on a borrowed machine is taken back."""
-    other = Browserless(house.address).enter(house.key())
+    other = house.window()
     assert window.post("/page/lock")[0] == 200
     assert window.get("/page/state")[0] == 401
     assert other.get("/page/state")[0] == 401
-    assert Browserless(house.address).enter(house.key()).get("/page/state")[0] == 200
+    assert house.window().get("/page/state")[0] == 200
 
 
 def test_closing_the_page_ends_the_streams_that_are_open(house, window):
     """A cookie that counts no more must not go on hearing what is said, nor see the cards that come."""
-    other = Browserless(house.address).enter(house.key())
+    other = house.window()
     with window.events() as mine, other.events() as theirs:
         assert (mine()[1], theirs()[1]) == ("state", "state")
         assert window.post("/page/lock")[0] == 200
-        late = Browserless(house.address).enter(house.key())
+        late = house.window()
         with late.events() as following:
             assert following()[1] == "state"
             call = house.call("publish", version="told to nobody else", index="x")
@@ -385,7 +385,7 @@ def test_an_answer_counts_for_the_question_that_was_seen(house, window):
 
 def test_the_second_answer_is_told_that_it_came_too_late(house, window):
     """Two windows, two people: the first one counts and the other one hears of it."""
-    other = Browserless(house.address).enter(house.key())
+    other = house.window()
     call = house.call("publish", version="1.4.0", index="test")
     house.waiting()
     item = card_in(other)
@@ -638,7 +638,7 @@ def test_a_call_in_doubt_is_decided_on_the_page(doubtful, decision, kind, ran, h
     """Nothing runs again by itself; a person looks, and their word is written down."""
     store, call_id = doubtful
     house = houses(store=store, id="doubtful")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     assert [c["status"] for c in window.get("/page/timeline")[1]["calls"]] == ["doubt"]
     assert house.effects == []
     assert window.post("/page/resolve", {"call_id": call_id, "decision": "perhaps"})[0] == 400
@@ -692,7 +692,7 @@ def test_what_was_used_for_an_answer_stands_under_it_after_a_restart(tmp_path):
     for words in (["hello", "/count to=1"], []):
         house = House(tmp_path, store, id="kept").open()
         try:
-            window = Browserless(house.address).enter(house.key())
+            window = house.window()
             for text in words:
                 assert window.post("/page/say", {"text": text})[0] == 200
                 with window.events() as following:
@@ -711,7 +711,7 @@ def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_o
     store = MemoryStore()
     house = House(tmp_path, store, id="kept").open()
     try:
-        window = Browserless(house.address).enter(house.key())
+        window = house.window()
         assert window.post("/page/say", {"text": "/publish version=1 index=test"})[0] == 200
         house.waiting()
         if is_stopped:
@@ -723,7 +723,7 @@ def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_o
         house.close()
     again = houses(store=store, id="kept")
     assert len(again.do(again.session.journal.history("kept", kind="left_off"))) == is_stopped
-    window = Browserless(again.address).enter(again.key())
+    window = again.window()
     if not is_stopped:
         with window.events() as following:
             told = following()[2]

@@ -16,9 +16,8 @@ from playwright.sync_api import Page, Route, expect
 from lastword import Image
 from lastword.consent import Outcome
 from requirements import requirement
-from surfaces.windows import FRAME, PATIENCE_SECONDS, House
+from surfaces.windows import ARMED, FRAME, PATIENCE_SECONDS, House
 
-ARMED = ".card[data-armed=true]"
 # How long a card waits after a press that came too early.
 PRESSED_MILLISECONDS = 1200
 

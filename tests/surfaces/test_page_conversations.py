@@ -62,7 +62,7 @@ def listed(window: Browserless, words: str = "") -> list[tuple[str, bool]]:
 def test_a_new_conversation_begins_empty_and_the_old_one_comes_back_with_its_words(houses):
     """There was no new chat: everything that was ever said went on in one."""
     house = houses("Hello Ann.", "Hello Bob.")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     talk(window, "/page/say", {"text": "I am Ann"})
     first = window.get("/page/state")[1]["session"]
     assert window.post("/page/new")[0] == 200
@@ -78,7 +78,7 @@ def test_a_new_conversation_begins_empty_and_the_old_one_comes_back_with_its_wor
 def test_every_window_is_told_of_the_other_conversation(houses):
     """Two windows on two conversations would let a person answer in the wrong one."""
     house = houses("Hello.")
-    one, other = (Browserless(house.address).enter(house.key()) for _ in range(2))
+    one, other = (house.window() for _ in range(2))
     talk(one, "/page/say", {"text": "Hi"})
     with other.events() as following:
         assert following()[1] == "state"
@@ -90,8 +90,7 @@ def test_every_window_is_told_of_the_other_conversation(houses):
 
 def test_words_are_found_in_titles_and_in_what_was_said(houses):
     """The title is what was said first; what one remembers is often what came later."""
-    house = houses("The harbour is closed.", "Nothing.")
-    window = Browserless(house.address).enter(house.key())
+    window = houses("The harbour is closed.", "Nothing.").window()
     talk(window, "/page/say", {"text": "Plan a trip"})
     window.post("/page/new")
     talk(window, "/page/say", {"text": "Something else"})
@@ -103,7 +102,7 @@ def test_words_are_found_in_titles_and_in_what_was_said(houses):
 def test_thousands_of_conversations_are_searched_without_using_up_what_the_server_allows(houses):
     """Each was asked of the server with each letter typed: past its limit the search broke, and the chat with it."""
     house = houses("The harbour is closed.", "Heard.")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     talk(window, "/page/say", {"text": "Plan a trip"})
     conversations = house.front.page._conversations
 
@@ -146,8 +145,7 @@ def test_a_title_ends_with_a_whole_word_and_says_that_there_was_more(houses, tex
 
 def test_a_title_can_be_changed_and_hostile_ones_are_marked(houses):
     """A title is shown wherever conversations are; it must not reorder the line that it stands in."""
-    house = houses("Yes.")
-    window = Browserless(house.address).enter(house.key())
+    window = houses("Yes.").window()
     talk(window, "/page/say", {"text": "first"})
     id = window.get("/page/state")[1]["session"]
     assert window.post("/page/rename", {"id": id, "title": " The \n trip\u202e "})[0] == 200
@@ -160,7 +158,7 @@ def test_a_deleted_conversation_is_forgotten_to_the_last_word(houses):
     """Who deletes means it: neither the list nor the store has the words any more."""
     store = MemoryStore()
     house = houses("Noted: the code is heron.", store=store)
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     talk(window, "/page/say", {"text": "Remember heron"})
     id = window.get("/page/state")[1]["session"]
     assert window.post("/page/delete", {"id": id})[0] == 200
@@ -174,7 +172,7 @@ def test_a_deleted_conversation_is_forgotten_to_the_last_word(houses):
 def test_a_conversation_with_a_card_is_neither_left_nor_deleted(houses):
     """A question that nobody sees any more would wait for ever."""
     house = houses({"name": "publish", "arguments": {"version": "1", "index": "x"}}, "Then not.")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     window.post("/page/say", {"text": "publish"})
     [request] = house.waiting()
     id = window.get("/page/state")[1]["session"]
@@ -189,7 +187,7 @@ def test_an_edited_message_goes_on_from_there_and_what_was_called_stays_done(hou
     """The words after it do not count any more; effects cannot be unsaid, so the model is told of them."""
     house = houses("Fine.", CALL, "Sum is 1.", "Other sum.")
     house.session.preset = house.presets[1]
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     window.post("/page/preset", {"name": "trusting"})
     talk(window, "/page/say", {"text": "Hello"})
     talk(window, "/page/say", {"text": "Add it wrong"})
@@ -211,7 +209,7 @@ def test_an_edited_message_goes_on_from_there_and_what_was_called_stays_done(hou
 def test_going_back_tells_the_model_of_a_call_in_doubt(houses):
     """It may have been done. A model that is not told of it asks for the same once more."""
     house = houses("Fine.", "Then I look first.")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     talk(window, "/page/say", {"text": "Pay the bill"})
 
     async def die_while_it_runs() -> None:
@@ -227,7 +225,7 @@ def test_going_back_tells_the_model_of_a_call_in_doubt(houses):
 def test_a_message_that_the_model_failed_on_can_be_sent_again(houses):
     """The words are there already; nobody should have to type them twice."""
     house = houses(None, "Now it works.")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     talk(window, "/page/say", {"text": "a\u200bb"})
     items = window.get("/page/state")[1]["items"]
     assert items[-1]["problem"]
@@ -240,14 +238,13 @@ def test_a_message_that_the_model_failed_on_can_be_sent_again(houses):
 def test_going_back_survives_a_restart(houses):
     """What does not count any more must not come back with the next start."""
     store = MemoryStore()
-    house = houses("One.", "Two.", "Three.", store=store, id="trip")
-    window = Browserless(house.address).enter(house.key())
+    window = houses("One.", "Two.", "Three.", store=store, id="trip").window()
     talk(window, "/page/say", {"text": "first"})
     talk(window, "/page/say", {"text": "second"})
     message = next(i for i in window.get("/page/state")[1]["items"] if i.get("text") == "first")
     talk(window, "/page/again", {"message": message["id"], "text": "only"})
     again = houses(store=store, id="trip")
-    assert said(Browserless(again.address).enter(again.key())) == ["only", "Three."]
+    assert said(again.window()) == ["only", "Three."]
 
 
 def counts(window: Browserless) -> list[int | None]:
@@ -261,7 +258,7 @@ def test_what_the_answers_took_survives_a_restart(houses):
     store = MemoryStore()
     house = houses("One.", CALL, "Two.", store=store, id="trip")
     house.session.preset = house.presets[1]
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     window.post("/page/preset", {"name": "trusting"})
     talk(window, "/page/say", {"text": "first"})
     talk(window, "/page/say", {"text": "second"})
@@ -269,7 +266,7 @@ def test_what_the_answers_took_survives_a_restart(houses):
     assert (before["tokens"], before["answers"], before["uncounted"], before["taken_back"]) == (6, 2, 0, 0)
     assert before["words"] == "4 tokens for the last answer that was counted, 6 for all 2 answers."
     again = houses("Three.", store=store, id="trip")
-    window = Browserless(again.address).enter(again.key())
+    window = again.window()
     assert counts(window) == [2, 4]
     assert window.get("/page/tokens")[1] == before
     talk(window, "/page/say", {"text": "third"})
@@ -283,7 +280,7 @@ def test_tokens_of_what_was_taken_back_were_spent_and_stand_under_no_other_answe
     store = MemoryStore()
     house = houses("One.", CALL, "Two.", "Three.", None, store=store, id="trip")
     house.session.preset = house.presets[1]
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     window.post("/page/preset", {"name": "trusting"})
     talk(window, "/page/say", {"text": "first"})
     talk(window, "/page/say", {"text": "second"})
@@ -297,19 +294,19 @@ def test_tokens_of_what_was_taken_back_were_spent_and_stand_under_no_other_answe
     message = next(i for i in window.get("/page/state")[1]["items"] if i.get("text") == "first")
     talk(window, "/page/again", {"message": message["id"], "text": "anew"})
     again = houses("Late.", store=store, id="trip")
-    window = Browserless(again.address).enter(again.key())
+    window = again.window()
     assert counts(window) == []
     assert [window.get("/page/tokens")[1][name] for name in ("tokens", "taken_back")] == [8, 3]
     talk(window, "/page/say", {"text": "last"})
     third = houses(store=store, id="trip")
-    assert counts(Browserless(third.address).enter(third.key())) == [2]
+    assert counts(third.window()) == [2]
 
 
 def test_a_restart_comes_back_to_the_conversation_that_was_open(houses, tmp_path):
     """Not to an empty one, and not to one of another folder or one that was deleted."""
     store = MemoryStore()
     house = houses("One.", store=store)
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     talk(window, "/page/say", {"text": "first"})
     window.post("/page/new")
     open_now = window.get("/page/state")[1]["session"]

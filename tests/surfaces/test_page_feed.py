@@ -22,7 +22,7 @@ from lastword.web.history import FIRST_ITEMS
 from lastword.web.shared_items import EVENT_BYTES, MAX_KEPT_BYTES, Feed, SharedItems
 from lastword.wire import EventReader
 from requirements import requirement
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House
+from surfaces.windows import PATIENCE_SECONDS, House
 
 VECTORS = Path(__file__).parents[2] / "src" / "lastword" / "web" / "ui" / "tests" / "pictures.json"
 
@@ -352,7 +352,7 @@ def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_as
     finally:
         house.close()
     again = houses(store=store, id="kept")
-    window = Browserless(again.address).enter(again.key())
+    window = again.window()
     state = window.get("/page/state")[1]
     assert state["has_earlier"]
     assert [item["id"] for item in state["items"]] == made[-FIRST_ITEMS:]
@@ -364,6 +364,6 @@ def test_a_short_conversation_has_nothing_earlier(houses):
     """No button that shows nothing, and a request without a reason gets an empty answer."""
     house = houses()
     assert house.call("count", to=0).result(PATIENCE_SECONDS).success
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     assert not window.get("/page/state")[1]["has_earlier"]
     assert window.get("/page/earlier") == (200, {"items": []})

@@ -9,9 +9,8 @@ from playwright.sync_api import expect
 
 from requirements import requirement
 from surfaces.conftest import Houses
-from surfaces.windows import HELLO, PATIENCE_SECONDS, WELCOME, House, Up, read_to_end, settled
+from surfaces.windows import ARMED, HELLO, PATIENCE_SECONDS, WELCOME, House, Up, deny, read_to_end, settled
 
-ARMED = ".card[data-armed=true]"
 PHONE = {"width": 390, "height": 844}
 
 
@@ -52,9 +51,7 @@ def test_values_are_shown_as_people_read_them_and_exactly_on_request(house, page
     expect(index.locator(".read")).to_have_text('say "hi"\nand go')
     index.get_by_role("button", name="index exactly, as JSON").click()
     expect(index.locator("td")).to_contain_text(r'"say \"hi\"\n')
-    settled(page, ARMED)
-    card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(house, windows):
@@ -108,7 +105,7 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, page):
     card.get_by_role("row", name="note").get_by_role("button", name="leave it out").click()
     expect(card.get_by_role("button", name="Add note")).to_be_visible()
     card.get_by_label("copies").fill("many")
-    settled(page, ARMED)
+    settled(page)
     card.locator(".word").press_sequentially("allow")
     card.get_by_role("button", name="Allow (edited)").click()
     expect(card.get_by_role("alert")).to_contain_text("copies must be a number")
@@ -116,7 +113,7 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, page):
     card.get_by_label("copies").fill("3")
     card.get_by_role("button", name="Done editing").click()
     expect(card.get_by_role("row", name="copies")).to_contain_text("3")
-    settled(page, ARMED)
+    settled(page)
     card.get_by_role("button", name="Allow (edited)").click()
     assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("post_letter", {"to": "Ann", "copies": 3, "urgent": True})]
@@ -135,15 +132,15 @@ def test_what_does_not_say_whether_it_can_be_undone_takes_two_acts(house, page):
     card.get_by_role("button", name="Allow").click(force=True)
     expect(card.locator(".word")).to_be_focused()
     card.focus()
-    settled(page, ARMED)
+    settled(page)
     page.keyboard.press("Control+Enter")
     card.locator(".word").press_sequentially("allo")
-    settled(page, ARMED)
+    settled(page)
     card.get_by_role("button", name="Allow").click(force=True)
     assert house.effects == []
     assert not call.done()
     card.locator(".word").press_sequentially("w")
-    settled(page, ARMED)
+    settled(page)
     card.get_by_role("button", name="Allow").click()
     assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("post_letter", {"to": "Ann"})]
@@ -161,7 +158,7 @@ def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, pa
     card.get_by_label("factor").fill("10")
     card.get_by_label("numbers").fill("[4, 5]")
     card.get_by_label("rounded").select_option("false")
-    settled(page, ARMED)
+    settled(page)
     card.get_by_role("button", name="Allow (edited)").click()
     assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("add_up", [4.0, 5.0], 10, False)]
@@ -182,7 +179,7 @@ def test_editing_the_proposed_text_writes_what_the_person_made_of_it(house, page
     page.keyboard.press("Control+z")
     page.keyboard.type("# Mine: ")
     expect(card.get_by_role("button", name=re.compile(r"\(edited\)"))).to_be_visible()
-    settled(page, ARMED)
+    settled(page)
     card.get_by_role("button", name=re.compile(r"\(edited\)")).click()
     outcome = call.result(PATIENCE_SECONDS)
     assert outcome.success
@@ -200,9 +197,7 @@ def test_the_diff_is_shown_inline_or_side_by_side(house, page):
     expect(card.get_by_label("Change of hello.py")).to_contain_text("Welcome")
     card.get_by_role("button", name="Inline").click()
     expect(card.get_by_label("Text of hello.py as it is now")).to_have_count(0)
-    settled(page, ARMED)
-    card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 @requirement("EDIT-5")
@@ -223,9 +218,7 @@ def test_lines_that_changed_a_little_stand_in_pairs_with_their_numbers_and_words
     card.get_by_role("button", name="… 200 more lines: show all").click()
     expect(rows).to_have_count(600)
     expect(rows.last.locator(".number").nth(1)).to_have_text("300")
-    settled(page, ARMED)
-    card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_path):
@@ -249,8 +242,7 @@ def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_pat
     expect(row.locator(".number")).to_have_text(["10", "10"])
     expect(row).to_have_class("same")
     read_to_end(page)
-    card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 @requirement("TOOL-51", "TOOL-52")
@@ -278,7 +270,7 @@ def test_a_window_finds_its_card_again_after_the_server_was_killed(tmp_path, win
     try:
         assert "left unfinished" in again.said
         expect(page.get_by_text("live", exact=True)).to_be_visible()
-        settled(page, ARMED)
+        settled(page)
         expect(page.locator(".message.assistant").first).to_contain_text("The tour has three steps")
         page.locator(ARMED).get_by_role("button", name="Write note").click()
         expect(page.locator(".call.good")).to_contain_text("Wrote a line to note.md.")
@@ -331,8 +323,7 @@ def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, page):
     assert not call.done()
     # Nor does a click that no hand made, however long the card has stood there.
     page.evaluate("document.querySelector('.card .primary').click()")
-    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, page):
@@ -345,8 +336,7 @@ def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, pa
     page.mouse.click(spot["x"] + 5, spot["y"] + 5)
     expect(page.locator(ARMED)).to_have_count(1)
     assert not call.done()
-    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, page):
@@ -356,7 +346,7 @@ def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, page):
     card.focus()
     page.evaluate("addEventListener('keydown', () => dispatchEvent(new Event('focus')), {capture: true, once: true})")
     page.keyboard.press("Control+Enter")
-    settled(page, ARMED)
+    settled(page)
     assert not call.done()
     page.keyboard.press("Control+Enter")
     assert call.result(PATIENCE_SECONDS).success
@@ -365,7 +355,7 @@ def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, page):
 def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house, page):
     """From the composer to the card, to its buttons, to an answer. Enter alone does nothing, not even on the button."""
     call = house.call("add_up", numbers=[1], factor=1, rounded=True)
-    settled(page, ARMED)
+    settled(page)
     page.locator("#say").focus()
     page.keyboard.press("Control+Enter")
     page.keyboard.press("Escape")
@@ -436,7 +426,7 @@ def test_what_is_folded_must_be_opened_before_what_cannot_be_undone_is_allowed(h
     read_to_end(page)
     card.locator(".word").press_sequentially("allow")
     card.get_by_role("button", name="Show less").click()  # what was open once has been seen
-    settled(page, ARMED)
+    settled(page)
     card.locator(".primary").click()
     assert call.result(PATIENCE_SECONDS).success
     call = house.call("add_up", numbers=[1] * 1000, factor=1, rounded=True)
@@ -474,9 +464,7 @@ def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, page):
     editor = card.get_by_label("Proposed text of new.py, editable")
     expect(editor).to_contain_text("‹U+202E›")
     assert "\u202e" not in (editor.text_content() or "")
-    settled(page, ARMED)
-    card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 def test_a_card_is_announced_once(house, page):
@@ -491,13 +479,11 @@ def test_a_card_is_announced_once(house, page):
         }"""
     )
     call = house.call("publish", version="1", index="x")
-    settled(page, ARMED)
+    settled(page)
     house.call("count", to=3).result(PATIENCE_SECONDS)
     page.locator(ARMED).get_by_role("button", name="Edit arguments").click()
     expect(page.locator(".card .word")).to_be_visible()  # The fields are read first, and the buttons wait anew.
-    settled(page, ARMED)
-    page.locator(".card").get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
     assert [words for words in page.evaluate("window.heard") if words] == [
         "Waiting for your answer: Publish release. Cannot be undone."
     ]
@@ -514,10 +500,9 @@ def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, 
         }"""
     )
     call = house.call("publish", version="EVIL: click allow", index="x")
-    settled(page, ARMED)
+    settled(page)
     assert page.evaluate("window.notices") == [["lastword is waiting for you", "Publish release. Cannot be undone."]]
-    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 @requirement("API-52")
@@ -584,7 +569,7 @@ def test_with_reduced_motion_nothing_moves(house, windows):
     """For people whom it makes ill."""
     page = windows(house.key(), reduced_motion="reduce")
     call = house.call("publish", version="1", index="x")
-    settled(page, ARMED)
+    settled(page)
     moving = page.evaluate(
         "[...document.querySelectorAll('*')].filter(e => getComputedStyle(e).animationName !== 'none').length"
     )

@@ -154,7 +154,7 @@ def test_what_cannot_be_meant_for_us_grants_nothing(house, window):
     """Another origin, another kind of content, another window's token: each with everything else right."""
     call, card = asked(house, "pay", **FIVE)
     body = {**card, "step": step(window, card)["digest"], "word": GRANT}
-    stranger = Browserless(house.address).enter(house.key())
+    stranger = house.window()
     for headers in (
         {"Origin": "http://evil.example"},
         {"Sec-Fetch-Site": "cross-site"},
@@ -221,7 +221,7 @@ def adas(tmp_path: Path) -> Iterator[House]:
 def test_a_card_of_another_person_has_no_second_step_and_is_not_counted(adas, tmp_path):
     """Whoever may answer for somebody gives away nothing of theirs, and does not read what they were asked before."""
     adas.session.journal.people = People("ada", {"ada": ("bo",)})
-    window = Browserless(adas.address).enter(adas.key())
+    window = adas.window()
     bo = Neighbour(adas, tmp_path / "done", Journal(adas.store, people=People("bo")))
     bo.session.registry.add(adas.session.registry.lookup("pay"))
     theirs = bo.ask("pay", **FIVE)
@@ -241,7 +241,7 @@ def test_a_card_of_another_person_has_no_second_step_and_is_not_counted(adas, tm
 @requirement("TEAM-3", "GRANT-5")
 def test_the_grants_of_another_person_are_not_told_not_counted_and_not_taken_back(adas):
     """Two people on one memory. What one of them allowed is no business of the other."""
-    window = Browserless(adas.address).enter(adas.key())
+    window = adas.window()
     call = adas.call("pay", **FIVE)
     card = card_of(adas)
     window.post("/page/grant", {**card, "step": step(window, card, scope="until")["digest"], "word": GRANT})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from lastword.rules import Grants, Policy
 from lastword.rules.policy import PolicyFile
@@ -13,7 +13,7 @@ from requirements import requirement
 from surfaces.conftest import Houses
 from surfaces.test_page_arming import Hand
 from surfaces.test_page_grants import RULES
-from surfaces.test_page_pictures import PICTURES, SIZES, THEMES, Clock, compare, found_by_axe, picture_of, window_of
+from surfaces.test_page_pictures import SIZES, Clock, compare_in_both, found_by_axe, window_of
 from surfaces.windows import PATIENCE_SECONDS, House, read_to_end, settled
 
 LINK = "Don't ask again…"
@@ -39,6 +39,16 @@ def grants(house: House) -> list[Any]:
     return found
 
 
+def agree(page: Page) -> Locator:
+    """The button that grants."""
+    return page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+
+
+def type_word(page: Page) -> None:
+    settled(page, ARMED_STEP)
+    page.locator(f"{STEP} .word").press_sequentially("grant")
+
+
 def open_step(page: Page) -> None:
     page.get_by_role("button", name=LINK).click()
     expect(page.locator(f"{STEP} .agree")).to_be_visible()
@@ -53,9 +63,8 @@ def test_a_person_loosens_reads_types_and_presses_and_is_not_asked_again(house, 
     expect(page.locator(".agree .sentence")).to_contain_text("amount at most 12.5")
     page.locator(".limit input").first.fill("3")
     expect(page.locator(".agree .sentence")).to_contain_text("ends after 3 calls")
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
-    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click()
+    type_word(page)
+    agree(page).click()
     assert call.result(PATIENCE_SECONDS).success
     assert house.call("pay", to="Ada", amount=3, note="tea").result(PATIENCE_SECONDS).success
     assert [(grant.calls, grant.where["amount"]) for grant in grants(house)] == [(3, {"min": 0, "max": 12.5})]
@@ -72,7 +81,7 @@ def test_escape_and_back_lead_to_the_card_with_nothing_done(house, page):
     page.get_by_role("button", name="Back to the card").click()
     expect(page.locator(STEP)).to_have_count(0)
     assert (call.done(), house.effects, grants(house)) == (False, [], [])
-    settled(page, ".card[data-armed=true]")
+    settled(page)
     page.locator(".card .no").click()
     assert call.result(PATIENCE_SECONDS).kind == "denied"
 
@@ -172,13 +181,12 @@ def test_a_bound_that_is_changed_takes_the_word_back(house, page):
     """What was typed was for the sentence that stood there."""
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
+    type_word(page)
     page.get_by_label("at most 12.5").check()
     expect(page.locator(".agree .sentence")).to_contain_text("amount at most 12.5")
     expect(page.locator(f"{STEP} .word")).to_have_value("")
     settled(page, ARMED_STEP)
-    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click(force=True)
+    agree(page).click(force=True)
     assert (call.done(), grants(house)) == (False, [])
     call.cancel()
 
@@ -188,8 +196,7 @@ def test_while_a_choice_is_on_its_way_nothing_can_be_read_or_agreed_to(house, pa
     """What stands there was said of another choice; and an answer that was overtaken is not heard."""
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
+    type_word(page)
     held: list[Route] = []
     page.route("**/page/grant_step", lambda route: held.append(route))
     sent: list[str] = []
@@ -197,7 +204,7 @@ def test_while_a_choice_is_on_its_way_nothing_can_be_read_or_agreed_to(house, pa
     page.get_by_label("at most 12.5").check()
     sentence = page.locator(".agree .sentence")
     expect(sentence).to_be_hidden()
-    button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+    button = agree(page)
     button.click(force=True)
     page.locator(".limit input").first.fill("3")
     for _ in range(100):
@@ -241,7 +248,7 @@ def test_the_second_step_is_told_to_whoever_has_it_read_to_them(house, page):
     calls.fill("none")
     expect(live).to_have_text("The number of calls is a whole number above 0.")
     expect(calls).to_have_attribute("aria-invalid", "true")
-    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click(force=True)
+    agree(page).click(force=True)
     assert (call.done(), grants(house)) == (False, [])
     call.cancel()
 
@@ -251,7 +258,7 @@ def test_a_part_that_stayed_folded_is_opened_before_the_word(house, page):
     """The sentence has the beginning of a long text. There is nowhere to type before the rest of it was there."""
     call = house.call("pay", to="Ada", amount=12.5, note="a long story " * 400)
     open_step(page)
-    button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+    button = agree(page)
     expect(page.locator(STEP)).to_contain_text("A part of this card is folded. Before you can grant it, open it.")
     expect(page.locator(f"{STEP} .word")).to_have_count(0)
     expect(button).to_have_attribute("aria-disabled", "true")
@@ -263,8 +270,7 @@ def test_a_part_that_stayed_folded_is_opened_before_the_word(house, page):
     expect(page.locator(STEP)).to_have_count(0)
     read_to_end(page)
     open_step(page)
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
+    type_word(page)
     assert (call.done(), grants(house)) == (False, [])
     button.click()
     assert call.result(PATIENCE_SECONDS).success
@@ -282,15 +288,14 @@ def test_a_part_that_is_opened_while_the_step_stands_there_is_read_to_its_end_fi
     words = "You have not seen all of this card. Before you can grant it, go back to it."
     expect(page.locator(STEP)).to_contain_text(words)
     expect(page.locator(f"{STEP} .word")).to_have_count(0)
-    button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+    button = agree(page)
     expect(button).to_have_attribute("aria-disabled", "true")
     button.click(force=True)
     assert (call.done(), grants(house)) == (False, [])
     page.get_by_role("button", name="go back to it").click()
     read_to_end(page)
     open_step(page)
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
+    type_word(page)
     button.click()
     assert call.result(PATIENCE_SECONDS).success
     assert len(grants(house)) == 1
@@ -352,9 +357,8 @@ def test_a_grant_is_taken_back_in_the_settings(house, browser):
     page = window_of(browser, house)
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
-    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click()
+    type_word(page)
+    agree(page).click()
     assert call.result(PATIENCE_SECONDS).success
     page.get_by_role("link", name="Settings").click()
     expect(page.locator(".grants li")).to_contain_text("pay, to “Ada”, amount 12.5, note empty; in this session")
@@ -384,9 +388,7 @@ def test_the_second_step_looks_as_it_was_agreed(browser, house, size):
     expect(page.locator(".agree .sentence")).to_contain_text("amount at most 12.5")
     page.locator(STEP).evaluate("step => step.scrollIntoView({block: 'start'})")
     settled(page, ARMED_STEP)
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        compare(PICTURES / f"granting-{theme}-{size}.png", picture_of(page))
+    compare_in_both(page, "granting", size)
     assert found_by_axe(page, "'.granting'") == []
     page.context.close()
     for call in calls:
@@ -403,9 +405,8 @@ def test_grants_rules_and_what_decides_look_as_they_were_agreed(browser, house, 
     page = window_of(browser, house, color_scheme="light", **SIZES[size])
     call = house.call("pay", to="Bo", amount=12.5, note="tea")
     open_step(page)
-    settled(page, ARMED_STEP)
-    page.locator(f"{STEP} .word").press_sequentially("grant")
-    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click()
+    type_word(page)
+    agree(page).click()
     assert call.result(PATIENCE_SECONDS).success
     page.get_by_role("link", name="Settings").click()
     page.locator(".explaining select").select_option("pay", timeout=15_000)
@@ -418,9 +419,7 @@ def test_grants_rules_and_what_decides_look_as_they_were_agreed(browser, house, 
     # A wide window has nearly all of it, with the answer at its end; a phone has the beginning.
     where = "end" if size == "wide" else "start"
     page.locator(".grants").evaluate(f"part => part.scrollIntoView({{block: '{where}'}})")
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        compare(PICTURES / f"rules-{theme}-{size}.png", picture_of(page))
+    compare_in_both(page, "rules", size)
     assert found_by_axe(page, "'.grants'") == []
     page.locator(".explaining").get_by_label("to", exact=True).fill("Mallory")
     expect(page.locator(".told")).to_have_count(0)

@@ -166,7 +166,7 @@ def test_a_yes_names_a_step_that_this_very_window_was_shown(house, window):
     call, other = house.call("pay", **FIVE), house.call("burn", paper="the draft")
     first, second = ({"call_id": r.call_id, "digest": r.digest} for r in house.waiting(2))
     told = step(window, first)
-    stranger = Browserless(house.address).enter(house.key())
+    stranger = house.window()
     for where, card, named in (
         (window, first, "0" * 64),
         (stranger, first, told["digest"]),
@@ -444,7 +444,7 @@ def test_what_a_rule_denied_stands_where_it_was_after_a_restart(tmp_path):
         try:
             with_payments(house)
             house.session.policy = Policy.vouched(RULES, house.session.registry)
-            window = Browserless(house.address).enter(house.key())
+            window = house.window()
             for text in words:
                 assert window.post("/page/say", {"text": text})[0] == 200
                 with window.events() as following:

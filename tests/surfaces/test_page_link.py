@@ -7,9 +7,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from surfaces.conftest import Houses
-from surfaces.windows import PATIENCE_SECONDS, House, Scripted
-
-ARMED = ".card[data-armed=true]"
+from surfaces.windows import ARMED, House, Scripted, deny
 
 
 @pytest.fixture
@@ -68,8 +66,7 @@ def test_an_answer_to_a_card_that_got_no_answer_can_be_given_again(house, page):
     expect(live(page)).to_have_text("live")
     expect(page.locator(".card [role=alert]")).to_have_count(0)
     expect(page.locator(".card")).to_contain_text("lastword answers again")
-    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,12 @@ from PIL import Image, ImageChops, ImageFilter
 from playwright.sync_api import Browser, Page, expect
 
 from surfaces.test_page_reading import WRITTEN
-from surfaces.windows import HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted, read_to_end, settled
+from surfaces.windows import ARMED, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted, read_to_end, settled
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 AXE = ROOT / "src" / "lastword" / "web" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 
-ARMED = ".card[data-armed=true]"
 SIZES: dict[str, dict[str, Any]] = {
     "wide": {"viewport": {"width": 1240, "height": 900}},
     "phone": {
@@ -91,7 +90,7 @@ class Stage:
         """What happens up to this scene: stops at each that is on the way."""
         self.say(page, "Greet people with Welcome instead of Hello, and return the greeting instead of printing it.")
         expect(page.locator(ARMED)).to_contain_text("Write file")
-        settled(page, ARMED)
+        settled(page)
         yield "card"
         if last == "card":
             return
@@ -110,12 +109,12 @@ class Stage:
         expect(page.locator(".message.assistant")).to_contain_text("Shall I publish")
         self.clock.now += 9
         self.say(page, "Yes, to the test index.")
-        settled(page, ARMED)
+        settled(page)
         self.clock.now += 14.5
         yield "grave"
         page.locator(ARMED).get_by_role("button", name="Deny with a reason").click()
         page.locator(".denying textarea").fill("That is the real index.")
-        settled(page, ARMED)  # The field has pushed the buttons away.
+        settled(page)  # The field has pushed the buttons away.
         page.locator(".denying .deny").click()
         expect(page.locator(".message.assistant").last).to_contain_text("You are right")
         yield "chat"
@@ -161,7 +160,7 @@ class Stage:
         self.house.call("count", to=1).result(PATIENCE_SECONDS)
         self.clock.now += 2
         asking = self.house.call("publish", version="1.4.0", index="https://test.example/simple")
-        settled(page, ARMED)
+        settled(page)
         self.clock.now += 21
         page.locator(ARMED).locator(".word").press_sequentially("allow")
         page.locator(ARMED).get_by_role("button", name="Allow").click()
@@ -260,6 +259,14 @@ def compared(page: Page, name: str) -> bool:
     """Whether a picture is there that looks like this."""
     compare(PICTURES / f"{name}.png", picture_of(page))
     return True
+
+
+def compare_in_both(page: Page, name: str, size: str, steady: str = "() => {}") -> None:
+    """The same in the light and in the dark, once what is another every time was made steady."""
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.evaluate(steady)
+        compared(page, f"{name}-{theme}-{size}")
 
 
 def compare(kept: Path, picture: Image.Image) -> None:

@@ -8,9 +8,8 @@ from playwright.sync_api import expect
 from lastword import Closed, Declined, Given, ToolContext, UserAction
 from requirements import requirement
 from surfaces.conftest import Houses
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House
+from surfaces.windows import ARMED, PATIENCE_SECONDS, House, deny
 
-ARMED = ".card[data-armed=true]"
 ASKING = ".question[data-armed=true]"
 
 
@@ -180,7 +179,7 @@ def test_no_words_make_a_question_look_like_an_approval(house, page, heard):
 def test_the_path_of_cards_answers_no_question_and_the_other_way_round(house, heard):
     """An answer that is meant for the one must not count for the other."""
     call = house.call("book")
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     state = window.get("/page/state")[1]
     item = next(item for item in state["items"] if item["kind"] == "call")
     body = {"call_id": item["id"], "digest": item["question"]["id"], "action": "allow"}
@@ -215,8 +214,7 @@ def test_a_second_button_that_acts_stands_beside_deny(house, page):
 def test_deny_is_the_third_button_and_nothing_happens(house, page):
     """Whoever knows only two kinds of buttons must find the no."""
     call = house.call("post", text="Hi")
-    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(PATIENCE_SECONDS).kind == "denied"
+    deny(page, call)
     assert house.effects == []
 
 
@@ -240,7 +238,7 @@ def test_the_api_takes_a_second_press_only_as_deliberately_as_a_first(house):
     call = house.call("post_for_good", text="Hi")
     plain = house.call("publish", version="1", index="x")
     asked = {request.tool: request for request in house.waiting(2)}
-    window = Browserless(house.address).enter(house.key())
+    window = house.window()
     window.get("/page/state")
     card = asked["post_for_good"]
     good = {"call_id": card.call_id, "digest": card.digest, "action": "allow_second", "word": "allow"}

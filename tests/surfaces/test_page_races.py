@@ -32,7 +32,7 @@ def at_once(*posts: tuple[Browserless, str, Any]) -> list[tuple[int, Any]]:
 def test_of_an_edited_yes_and_a_no_in_two_windows_one_counts_and_the_other_is_told(houses):
     """What ran is what the winner saw and changed; the loser hears that theirs did not count, and nothing is mixed."""
     house = houses()
-    windows = [Browserless(house.address).enter(house.key()) for _ in range(2)]
+    windows = [house.window() for _ in range(2)]
     for number in range(ROUNDS):
         call = house.call("add_up", numbers=[number], factor=1, rounded=False)
         [request] = house.waiting()
@@ -61,7 +61,7 @@ def test_of_an_edited_yes_and_a_no_in_two_windows_one_counts_and_the_other_is_to
 def test_an_edited_message_and_an_answer_at_once_never_run_a_call_twice(houses):
     """While a card waits its conversation is not gone back in; whatever comes first, the call runs once at the most."""
     house = houses(*[CALL, "Done.", "Other."] * ROUNDS)
-    one, other = (Browserless(house.address).enter(house.key()) for _ in range(2))
+    one, other = (house.window() for _ in range(2))
     for number in range(ROUNDS):
         one.post("/page/say", {"text": f"Add {number}"})
         [request] = house.waiting()
@@ -94,7 +94,7 @@ def until_idle(window: Browserless) -> None:
 def test_a_message_and_a_new_conversation_at_once_end_in_one_place(houses):
     """What was said is answered where it was said, or refused; it never goes to a conversation that nobody sees."""
     house = houses(*["Heard."] * ROUNDS)
-    one, other = (Browserless(house.address).enter(house.key()) for _ in range(2))
+    one, other = (house.window() for _ in range(2))
     for number in range(ROUNDS):
         spoke, began = at_once((one, "/page/say", {"text": f"word {number}"}), (other, "/page/new", {}))
         until_idle(one)

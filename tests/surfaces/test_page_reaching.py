@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from requirements import requirement
 from surfaces.conftest import Houses
-from surfaces.test_page_arming import ARMED, Hand
-from surfaces.windows import FRAME, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
+from surfaces.test_page_arming import Hand
+from surfaces.windows import ARMED, FRAME, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
 
 # Whether what would run is in sight, and not behind something else.
 IN_SIGHT = """place => {
@@ -108,7 +108,7 @@ def test_whoever_jumps_to_the_end_has_not_seen_what_lies_between(house: House, w
     page.evaluate(TO_THE_END)
     expect(words).to_contain_text("You went past a part of it.")
     assert page.get_by_text("the words of six").evaluate(IN_SIGHT)
-    settled(page, ARMED)
+    settled(page)
     page.locator(".card .actions .primary").click(force=True)
     assert (call.done(), house.effects) == (False, [])
     expect(words).to_contain_text("There is more of it below.")  # The press has led back to where it was left.
@@ -148,7 +148,7 @@ def test_what_was_opened_is_read_to_its_end_as_well(house: House, windows: Any, 
     expect(open_it).to_be_visible()
     open_it.click()
     expect(page.locator(".card .word")).to_have_count(0)
-    settled(page, ARMED)
+    settled(page)
     page.locator(".card .actions .primary").click(force=True)
     assert (call.done(), house.effects) == (False, [])
     read_to_end(page)

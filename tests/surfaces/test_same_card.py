@@ -113,7 +113,7 @@ def test_the_first_look_begins_with_the_first_sentence_and_the_field_is_whole(
     up = Up(tmp_path)
     try:
         page = windows(up.key, viewport={"width": size[0], "height": size[1]})
-        settled(page, ".card[data-armed=true]")
+        settled(page)
         first, header = (page.locator(place).first.bounding_box() for place in (".message", "header"))
         assert first is not None
         assert header is not None

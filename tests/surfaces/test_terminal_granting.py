@@ -21,7 +21,7 @@ from surfaces.screens import Program, Terminal
 from surfaces.test_chat import PARAMETERS, READY, SEND
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_grants import card_of, step
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House
+from surfaces.windows import PATIENCE_SECONDS, House
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STEP = "[Esc] back to the card"
@@ -130,7 +130,7 @@ def test_whoever_grants_in_a_chat_is_not_asked_again_and_reads_why(house: House,
 @requirement("GRANT-1")
 def test_a_yes_that_the_server_refuses_grants_nothing_and_the_card_comes_back(house: House, run: Run):
     """It had forgotten what it told this window. Nobody who reads that is left without the card."""
-    program, window = run("chat", "--attach", house.key()), Browserless(house.address).enter(house.key())
+    program, window = run("chat", "--attach", house.key()), house.window()
     program.until(READY)
     call = house.call("pay", to="Ada", amount=12.5)
     program.press_at("[Esc] close", "g", then=STEP)

@@ -14,8 +14,7 @@ from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, lastword_command, piped
 from surfaces.test_chat import ASK, MENU, PARAMETERS, READY, SEARCH, SEND, request
-
-ARMED = ".card[data-armed=true]"
+from surfaces.windows import ARMED
 
 
 @pytest.fixture(autouse=True)

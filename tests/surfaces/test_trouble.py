@@ -30,7 +30,7 @@ from lastword.terminal.composer import Left
 from lastword.web import JoinFile, find_joinable
 from surfaces.conftest import Houses
 from surfaces.screens import Terminal
-from surfaces.windows import PATIENCE_SECONDS, Browserless, House, told
+from surfaces.windows import PATIENCE_SECONDS, House, told
 
 FAILURE = json.dumps({"error": {"message": "something went wrong, request 0123-4", "code": "internal_error"}})
 IN_THE_LOG = re.compile(r"\((\w{8}) in the log\)")
@@ -147,8 +147,7 @@ class Broken(Api):
 
 def test_a_bug_in_a_turn_is_told_without_its_text_and_the_page_is_free_again(caplog, houses):
     """When the page is opened, and when somebody writes: nobody is left waiting for a turn that is over."""
-    house = houses(api=Broken)
-    window = Browserless(house.address).enter(house.key())
+    window = houses(api=Broken).window()
     with window.events() as following:
         first = next_problem(following)
         assert window.post("/page/say", {"text": "Hello."})[0] == 200

@@ -53,13 +53,24 @@ PATIENCE_SECONDS = 60.0
 FRAME = "new Promise(done => new IntersectionObserver(done).observe(document.documentElement))"
 
 
-def settled(page: Page, armed: str) -> None:
+# A card on the page that can be answered.
+ARMED = ".card[data-armed=true]"
+
+
+def settled(page: Page, armed: str = ARMED) -> None:
     """Wait until this can be answered, and nothing that was done before will still put it off.
 
     What moves the buttons disarms a card one frame later. A hand that presses in between presses too early.
     """
     page.evaluate(FRAME)
     page.wait_for_selector(armed)
+
+
+def deny(page: Page, call: "Future[Outcome]") -> None:
+    """Say no to the card that waits, and see that this is what became of the call."""
+    settled(page)
+    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 # Press "Read on" of a card until it is gone, or what leads back to what was passed by. It may go between a look and a
@@ -258,6 +269,10 @@ class House:
     def key(self) -> str:
         """An address that opens the page once."""
         return f"{self.address}/enter?key={self.do(self._make_key())}"
+
+    def window(self) -> "Browserless":
+        """One more window, without a browser."""
+        return Browserless(self.address).enter(self.key())
 
     def page_routes(self) -> list[Route]:
         """The paths of the page."""
