@@ -129,12 +129,12 @@ CHANGED = "'__pwClock' in globalThis || Notification.permission === 'granted'"
 @pytest.fixture
 def windows(browser: Browser, left_windows: dict[Any, list[Page]]) -> Iterator[Any]:
     """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
-    opened: list[tuple[Page, list[Page], dict[str, Callable[..., None]]]] = []
+    opened: list[tuple[Page, list[Page], dict[Any, Callable[..., None]]]] = []
     complaints: list[str] = []
 
     def open_window(key: str, *, viewport: Any = WIDE, **options: Any) -> Page:
         home = key.partition("/enter")[0]
-        watched: dict[str, Callable[..., None]] = {
+        watched: dict[Any, Callable[..., None]] = {
             "console": lambda said: complaints.append(said.text) if said.type == "error" else None,
             "pageerror": lambda problem: complaints.append(str(problem)),
             "request": lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url),
