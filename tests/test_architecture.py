@@ -89,6 +89,12 @@ def modules() -> dict[str, ast.Module]:
 
 
 @cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """By module, every node of its tree: most tests here look at all of them."""
+    return {module: list(ast.walk(tree)) for module, tree in modules().items()}
+
+
+@cache
 def lengths() -> dict[str, int]:
     return {
         str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in sorted(PACKAGE.rglob("*.py"))
@@ -199,8 +205,8 @@ def test_an_import_names_its_module_in_full():
     """A relative one would be overlooked by the tests here, and by whoever searches for users of a module."""
     relative = [
         f"{module}: {ast.unparse(node)}"
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
+        for module, found in nodes().items()
+        for node in found
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert relative == []
@@ -222,9 +228,9 @@ def test_no_import_hides_in_a_function():
     """A cycle that is dodged is a cycle. Loading names and commands on first use is the exception."""
     hidden = [
         f"{module}: {ast.unparse(node)}"
-        for module, tree in modules().items()
+        for module, found in nodes().items()
         if not module.startswith(LAZY[1:]) and module != LAZY[0]
-        for function in ast.walk(tree)
+        for function in found
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
         for node in ast.walk(function)
         if isinstance(node, (ast.Import, ast.ImportFrom))
@@ -238,9 +244,9 @@ def test_few_can_see_an_implementation():
     would call it then. A tool knows its own, authors and their tests bring theirs. A store executes SQL, not tools."""
     readers = {
         module.removeprefix("lastword.")
-        for module, tree in modules().items()
+        for module, found in nodes().items()
         if room(module) != "store"
-        for node in ast.walk(tree)
+        for node in found
         if (isinstance(node, ast.Attribute) and node.attr == "execute" and isinstance(node.ctx, ast.Load))
         or (isinstance(node, ast.Constant) and node.value == "execute")
     }
@@ -315,8 +321,8 @@ async def test_exactly_one_line_runs_an_implementation(way: str):
 def test_only_the_door_starts_an_execution():
     """And only a session, a run of a script for it, and the recovery of what one left behind come to the door."""
     users: dict[str, set[str]] = {}
-    for module, tree in modules().items():
-        for node in ast.walk(tree):
+    for module, found in nodes().items():
+        for node in found:
             if isinstance(node, ast.ImportFrom) and node.module:
                 # Looked at where it is imported, since whoever calls it afterwards may call it by another name.
                 for alias in node.names:
@@ -384,8 +390,8 @@ def test_a_function_is_read_without_turning_the_page():
     """What is longer has a second verb in it."""
     lines = {
         f"{module}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
+        for module, found in nodes().items()
+        for node in found
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     long = {name: length for name, length in lines.items() if length > LONG_FUNCTIONS.get(name, MAX_FUNCTION_LINES)}
@@ -463,7 +469,7 @@ def test_files_are_named_by_their_noun():
     """What must not exist: a drawer."""
     names = {path.stem for path in PACKAGE.rglob("*.py")}
     assert names & FORBIDDEN_NAMES == set()
-    classes = {node.name for tree in modules().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = {node.name for found in nodes().values() for node in found if isinstance(node, ast.ClassDef)}
     assert [name for name in classes if name.endswith(("Manager", "Service", "Factory"))] == []
 
 
