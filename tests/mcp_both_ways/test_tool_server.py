@@ -404,9 +404,10 @@ async def test_images_reach_the_client_byte_for_byte(tmp_path):
 @requirement("MCP-24", "MCP-31")
 async def test_the_journal_names_the_client_of_every_call(tmp_path):
     """As it calls itself, beside what was done for it."""
-    async with serving(tmp_path, patience_seconds=0.05) as counter, client(counter) as desk:
-        call_id = meta(await desk.call_tool("pay", {"amount": 7}))["lastword/call"]
-        await counter.card()  # On a busy machine the client is told to come again before it was drawn.
+    async with serving(tmp_path) as counter, client(counter) as desk:
+        asked = asyncio.create_task(desk.call_tool("pay", {"amount": 7}))
+        counter.answer(await counter.card(), ALLOWED)
+        call_id = meta(await asked)["lastword/call"]
         kept = {record.kind: data_of(record) for record in await counter.journal.store.read(subject=call_id)}
         assert kept["mcp_call"] == {"tool": "pay", "client": "editor‹U+202E› 7"}
         assert "editor‹U+202E› 7" in json.dumps(kept["asked"], ensure_ascii=False)
