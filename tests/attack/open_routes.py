@@ -43,8 +43,8 @@ def _(stage: Stage) -> Iterator[Act]:
 
 
 @possible(
-    "Send on a connection that was open before, if Python's `socket` and `ssl` are not what sends: uvloop and many "
-    "drivers of databases have their own."
+    "Send on a connection that was open before, if something other than Python's `socket` and `ssl` sends: uvloop and "
+    "many database drivers have code of their own."
 )
 def _(stage: Stage) -> Iterator[Act]:
     ours, theirs = socket.socketpair()
@@ -53,7 +53,7 @@ def _(stage: Stage) -> Iterator[Act]:
         assert theirs.recv(1) == b"x"
 
 
-@possible("Hand work to a thread, a process or a program that runs already, through a queue for one.")
+@possible("Hand work to a thread, a process or a program that already runs, for example through a queue.")
 def _(stage: Stage) -> Iterator[Act]:
     jobs: queue.SimpleQueue[Act] = queue.SimpleQueue()
     worker = threading.Thread(target=lambda: jobs.get()())
@@ -80,8 +80,8 @@ def _(stage: Stage) -> Iterator[Act]:
 
 
 @possible(
-    "Leave behind what runs later, when nobody watches: a finalizer, a method `__del__`, a function that is put in the "
-    "place of another."
+    "Leave behind something that runs later, when nobody watches: a finalizer, a method `__del__`, a function that is "
+    "put in the place of another."
 )
 def _(stage: Stage) -> Iterator[Act]:
     class Kept:
@@ -104,8 +104,8 @@ def _(stage: Stage) -> Iterator[Act]:
 
 
 @possible(
-    "Call one of the functions that Python does not announce, and that are wrapped for this reason, by a name that was "
-    "taken before the first card was drawn (`from os import mkfifo`)."
+    "Call a function that Python does not announce, and that is wrapped for this reason, by a name that was taken "
+    "before the first card was drawn (`from os import mkfifo`)."
 )
 def _(stage: Stage) -> Iterator[Act]:
     taken_before = os.mkfifo.__wrapped__  # type: ignore[attr-defined]
