@@ -188,7 +188,7 @@ FOR path IN found.files DO
 END
 """
 OLD = re.compile(r"\bfolder_of\b")
-DENIED = "src/lastword/session.py"
+DENIED = "src/lastword/rules/grant_step.py"
 
 
 @pytest.fixture
