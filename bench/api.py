@@ -1,4 +1,4 @@
-"""What the assistant API costs above the bare model's server, in one run on one machine.
+"""What the assistant API adds to the cost of the bare model's server, in one run on one machine.
 
     python bench/api.py [--litellm FILE] [--seconds N] [--rounds N] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""What the door costs: one call as a ratio to a bare function and to pydantic's validate_call, in one run.
+"""What one call costs, as a ratio to a bare function and to pydantic's validate_call, in one run.
 
     python bench/dispatch.py [--json FILE] [--beside FOLDER]
 

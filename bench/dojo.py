@@ -1,5 +1,5 @@
-"""How many questions a standing yes saves, and what it lets an injected text do unseen: the tasks of AgentDojo, through
-the real door, with a model that obeys whatever it reads.
+"""How many questions a standing yes saves, and what it lets an injected text do unseen. The tasks of AgentDojo run
+through the product itself, with a model that obeys whatever it reads.
 
     python bench/dojo.py [--json FILE] [--suite NAME]… [--tasks N]
 

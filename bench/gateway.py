@@ -1,5 +1,5 @@
-"""How much longer a call of an MCP server's tool takes through lastword, with its card, its journal on the disk and its
-delivery once, than from a bare client.
+"""How much longer a call of an MCP server's tool takes through lastword than from a bare client. Through lastword it
+has a card, a journal on the disk, and one delivery.
 
     python bench/gateway.py [--json FILE] [CALLS]
 

@@ -1,4 +1,4 @@
-"""What it costs to remember: durable appends against the disk's own speed, in one run.
+"""What it costs to remember: durable appends compared with the disk's own speed, in one run.
 
     python bench/journal.py [--json FILE] [--rounds 10] [--folder DIR]
 

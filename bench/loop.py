@@ -1,4 +1,4 @@
-"""How late a timer on the event loop is while something heavy goes on, beside a loop on which nothing does.
+"""How late a timer on the event loop is while something heavy runs, compared with an idle loop.
 
     python bench/loop.py [--json FILE]
 

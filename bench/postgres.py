@@ -1,5 +1,5 @@
-"""A journal in PostgreSQL: durable appends against the disk's own speed, an answer on its way to another process, one
-to three processes on one store, and questions to a history that grows.
+"""A journal in PostgreSQL: durable appends compared with the disk's own speed, how fast an answer reaches another
+process, one to three processes on one store, and questions about a history that grows.
 
     python bench/postgres.py [--json FILE] [--rounds 6] [--most 1000000]
 

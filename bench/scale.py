@@ -1,4 +1,4 @@
-"""What questions about history cost as a journal grows: what they return, and not what was ever written.
+"""Whether a question about history costs only what it returns, and no more as the journal grows.
 
     python bench/scale.py [--max 1000000] [--folder DIR] [--memory] [--json FILE]
 
