@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -23,9 +23,28 @@ from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean
 from lastword.log import COMMAND_LINE, VARIABLE, Log
 
+if TYPE_CHECKING:
+    from lastword.consent import Kind
+
 log = logging.getLogger(COMMAND_LINE)
 
 DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 130
+EXIT_CODES: dict[Kind, int] = {
+    "succeeded": DONE,
+    "failed": FAILED,
+    "raised": FAILED,
+    "timed_out": FAILED,
+    "refused": FAILED,  # the tool could not describe its own call
+    "invalid_arguments": WRONG_USAGE,
+    "unknown_tool": WRONG_USAGE,
+    "denied": NOT_ALLOWED,
+    "no_approver": NOT_ALLOWED,
+    "expired": NOT_ALLOWED,
+    "stale": NOT_ALLOWED,
+    "outcome_unknown": UNKNOWN,
+    "cancelled": INTERRUPTED,
+}
+"""How a command ends by the end of its call. What is handed over, no command of ours calls."""
 
 VERBOSE = "--verbose"
 

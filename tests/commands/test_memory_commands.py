@@ -12,6 +12,7 @@ import pytest
 import lastword
 from commands.paying import JOURNAL, MANIFEST, Transcript, at_terminal, killed, with_digest
 from lastword.cli import run
+from lastword.errors import ArgumentsError
 from lastword.server import Conversations
 from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
@@ -50,6 +51,58 @@ def test_calls_and_sessions_are_listed_with_how_they_ended(transcript: Transcrip
     golden(
         GOLDEN / "calls.txt",
         transcript("calls", "resolve bills.0 --done", "calls --last 1", "calls --session nobody", "sessions"),
+    )
+
+
+async def every_end() -> None:
+    """A memory with a call for most of the ways in which one ends, each with its kind for its id."""
+    registry = lastword.ToolRegistry()
+
+    @registry.tool(require_approval=False)
+    def look(how: str) -> dict[str, object]:
+        """Ends as it is told."""
+        if how == "raised":
+            raise ZeroDivisionError
+        if how == "invalid_arguments":
+            raise ArgumentsError("there is no such day", [])
+        return {"success": how == "succeeded", "message": how}
+
+    @registry.tool(require_approval=False, timeout_seconds=0.01)
+    async def wait() -> None:
+        """Waits for what never comes."""
+        await asyncio.Event().wait()
+
+    @registry.tool
+    def pay() -> None:
+        """Needs a person."""
+
+    @registry.tool
+    async def ask() -> None:
+        """Says that it does not know."""
+        raise lastword.OutcomeUnknown("the line broke")
+
+    async def answer(request: lastword.ApprovalRequest) -> lastword.UserAction:
+        return request.allow() if request.tool == "ask" else request.deny()
+
+    JOURNAL.parent.mkdir(parents=True)
+    journal = lastword.Journal(SqliteStore(JOURNAL))
+    session = lastword.Session(registry, id="ends", approver=answer, journal=journal)
+    for tool, kind in [
+        ("look", "failed"), ("look", "raised"), ("wait", "timed_out"), ("look", "succeeded"),
+        ("look", "invalid_arguments"), ("pay", "denied"), ("ask", "outcome_unknown"),
+    ]:  # fmt: skip
+        outcome = await session.call(tool, {"how": kind} if tool == "look" else {}, call_id=kind)
+        assert outcome.kind == kind
+    await session.close()
+    await journal.close()
+
+
+def test_failed_calls_are_listed_without_the_rest(transcript: Transcript, golden):
+    """Whoever looks for what went wrong is shown no refusal and no doubt. `--last` counts what is listed."""
+    asyncio.run(every_end())
+    golden(
+        GOLDEN / "failed-calls.txt",
+        transcript("calls", "calls --failed", "calls --failed --last 1", "calls --failed --session nobody"),
     )
 
 

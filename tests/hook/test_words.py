@@ -20,11 +20,18 @@ from requirements import requirement
 from surfaces.screens import clean_environment
 
 DEPARTED = CLAUDE_AFTER | {"tool_input": {"command": "rm -rf /"}}
+FAILED = CLAUDE_BEFORE | {"hook_event_name": "PostToolUseFailure", "error": "exit code 1"}
 
 
 @requirement("HOOK-5")
 @pytest.mark.parametrize(
-    ("afterwards", "status"), [(None, "handed over"), (CLAUDE_AFTER, "handed over, done"), (DEPARTED, "departed")]
+    ("afterwards", "status"),
+    [
+        (None, "handed over"),
+        (CLAUDE_AFTER, "handed over, done"),
+        (FAILED, "handed over, failed"),
+        (DEPARTED, "departed"),
+    ],
 )
 async def test_lists_and_lives_do_not_say_that_we_ran_it(gate, queue, tmp_path, afterwards, status):
     """`lastword calls` and `lastword show`, with the word of the agent as its word."""
@@ -33,11 +40,12 @@ async def test_lists_and_lives_do_not_say_that_we_ran_it(gate, queue, tmp_path, 
         await gate.ask(afterwards)
     [listed] = [line for line in lastword(tmp_path, "calls").stdout.splitlines() if line.startswith(call_id)]
     assert f"  {status} " in listed
+    assert (call_id in lastword(tmp_path, "calls", "--failed").stdout) == (afterwards is FAILED)
     told = "\n".join(timeline(await queue.journal.store.read(subject=call_id)))
     assert "handed over to Claude Code" in told
     assert "started" not in told
     assert ("departed from what was allowed" in told) == (status == "departed")
-    assert ("Claude Code says: done" in told) == (afterwards is not None)
+    assert ("Claude Code says: done" in told) == (afterwards in (CLAUDE_AFTER, DEPARTED))
 
 
 async def on_the_page(queue: Queue, call_id: str) -> views.CallItem:

@@ -16,6 +16,7 @@ from lastword.call.events import Asked, Event, Printed
 from lastword.commands.invocation import (
     BY,
     DONE,
+    EXIT_CODES,
     FAILED,
     INTERRUPTED,
     NOT_ALLOWED,
@@ -43,7 +44,7 @@ from lastword.commands.local_session import SessionOptions, together
 from lastword.terminal import attend, is_interactive, terminal_approver
 
 if TYPE_CHECKING:
-    from lastword.consent import Kind, Outcome
+    from lastword.consent import Outcome
     from lastword.journal import Journal
     from lastword.runs import Run
     from lastword.session import Session
@@ -319,23 +320,6 @@ def _exit_code(result: Run) -> int:
     if result.errors or (result.error is not None and result.error.phase == "parse"):
         return WRONG_USAGE
     return DONE if result.status == "done" else FAILED
-
-
-EXIT_CODES: dict[Kind, int] = {
-    "succeeded": DONE,
-    "failed": FAILED,
-    "raised": FAILED,
-    "timed_out": FAILED,
-    "refused": FAILED,  # the tool could not describe its own call
-    "invalid_arguments": WRONG_USAGE,
-    "unknown_tool": WRONG_USAGE,
-    "denied": NOT_ALLOWED,
-    "no_approver": NOT_ALLOWED,
-    "expired": NOT_ALLOWED,
-    "stale": NOT_ALLOWED,
-    "outcome_unknown": UNKNOWN,
-    "cancelled": INTERRUPTED,
-}
 
 
 def _print_outcome(outcome: Outcome, store: str | None = None) -> None:

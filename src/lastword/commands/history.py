@@ -15,6 +15,7 @@ import msgspec
 from lastword.call import Undone, take_back
 from lastword.commands.invocation import (
     DONE,
+    EXIT_CODES,
     FAILED,
     CommandOption,
     arguments_line,
@@ -79,6 +80,10 @@ def _record_facts(record: Record) -> dict[str, Any]:
 LISTED = 40
 # What a call begins with: a question, a start, or a rule's no, after which there is neither.
 BEGUN = ("asked", "started", "forbidden")
+# The ends of calls that are failures: those with which `lastword call` says so, and the word of an agent.
+FAILURES: frozenset[str] = frozenset(kind for kind, code in EXIT_CODES.items() if code == FAILED) | {
+    "handed over, failed"
+}
 
 last_option = click.option(
     "--last", default=LISTED, show_default=True, type=click.IntRange(1, 100_000), help="How many, from the newest on."
@@ -87,21 +92,28 @@ last_option = click.option(
 
 @click.command()
 @click.option("--session", "session_id", metavar="ID", help="Those of one session.")
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="Only failures: the tool said so, raised an error, took too long or could not describe its call, or an agent "
+    "says that it failed. A no, a cancellation, wrong arguments and a doubt are none.",
+)
 @last_option
 @CommandOption.store
 @CommandOption.json
-def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -> int:
+def calls(session_id: str | None, failed: bool, last: int, store: str | None, as_json: bool) -> int:
     """List the calls that were made, newest first: what was asked for, and how it ended."""
 
     async def read(journal: Journal) -> list[dict[str, Any]]:
-        return await _read_calls(journal, session_id, last)
+        return await _read_calls(journal, session_id, last, only_failed=failed)
 
     def tell(facts: dict[str, Any]) -> None:
         say(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {facts['tool']}")
         click.echo(f"    {arguments_line(facts['arguments'])}")
 
     after = "lastword show ID tells the life of one; lastword calls --session ID lists those of a session."
-    return print_list(with_journal(store, read), as_json, tell, after=after, none="Nothing was called yet.")
+    none = "No call has failed." if failed else "Nothing was called yet."
+    return print_list(with_journal(store, read), as_json, tell, after=after, none=none)
 
 
 @click.command()
@@ -174,15 +186,23 @@ async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
     ]
 
 
-async def _read_calls(journal: Journal, session_id: str | None, last: int) -> list[dict[str, Any]]:
+async def _read_calls(
+    journal: Journal, session_id: str | None, last: int, *, only_failed: bool
+) -> list[dict[str, Any]]:
     begun = await journal.store.read(kind=BEGUN, stream=session_id)
     first: dict[str, Record] = {}
     for record in begun:
         first.setdefault(record.subject, record)
-    newest = list(reversed(first.values()))[:last]
     waiting, damaged = await journal.questions(everybodys=True)
     askers = dict.fromkeys(damaged, "unknown") | {facts["call_id"]: facts["asker"] for facts in waiting}
-    return [await _call(journal, record, askers.get(record.subject)) for record in newest]
+    found: list[dict[str, Any]] = []
+    for record in reversed(first.values()):
+        facts = await _call(journal, record, askers.get(record.subject))
+        if not only_failed or facts["status"] in FAILURES:
+            found.append(facts)
+        if len(found) == last:
+            break
+    return found
 
 
 async def _call(journal: Journal, record: Record, asker: str | None) -> dict[str, Any]:

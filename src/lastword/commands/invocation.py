@@ -23,6 +23,7 @@ from lastword import card, terminal, values
 
 # How a command ends, and complains, stands where the command line is read. Every command has it from here.
 from lastword.cli import DONE as DONE
+from lastword.cli import EXIT_CODES as EXIT_CODES
 from lastword.cli import FAILED as FAILED
 from lastword.cli import INTERRUPTED as INTERRUPTED
 from lastword.cli import NOT_ALLOWED as NOT_ALLOWED
