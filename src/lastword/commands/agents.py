@@ -62,14 +62,14 @@ LOOPBACK = "127.0.0.1"
     "--approve",
     type=click.Choice(["person", "client"]),
     default="person",
-    help="client: its own dialogue turns the key of a preset, for tools that permit auto-approval.",
+    help="Who answers. client: its own dialogue counts as the key of a preset, for tools that permit auto-approval.",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(min=1),
     default=50.0,
     metavar="SECONDS",
-    help="When to tell a client that a call still waits. Without it: 50.",
+    help="When to tell a client that a call still waits. Default: 50.",
 )
 @CommandOption.tools
 @CommandOption.project
@@ -169,7 +169,7 @@ async def _over_http(served: mcp.ToolServer, journal: Journal, port: int) -> Non
 def approver(within: float, store: str | None) -> int:
     """Answer what `claude -p --permission-prompt-tool` asks, over stdio: a card on the page of `lastword up`.
 
-    In the configuration of Claude Code: the command `lastword mcp approver` as a server named lastword, and then
+    In the configuration of Claude Code, add the command `lastword mcp approver` as a server named lastword. Then use
     --permission-prompt-tool mcp__lastword__approve.
     """
     asyncio.run(_answer(within, store))
@@ -198,7 +198,7 @@ async def _answer(within: float, store: str | None) -> None:
 
 
 agent_argument = click.argument("agent", type=click.Choice(list(hooks.AGENTS)))
-project_flag = click.option("--project", is_flag=True, help="In this folder only, and not for all of yours.")
+project_flag = click.option("--project", is_flag=True, help="For this folder only, not for all your folders.")
 
 _NEXT = {
     "claude": "New sessions of Claude Code ask here. Those that run now go on as they were.",
@@ -209,10 +209,10 @@ _NEXT = {
 
 @click.group()
 def hook() -> None:
-    """Put the calls of Claude Code, Codex or Gemini CLI behind your cards, and take them out again.
+    """Put the calls of Claude Code, Codex or Gemini CLI behind your cards, or undo that.
 
-    These agents start `lastword hook AGENT` before each call of a tool and after it. A card appears on the page of
-    `lastword up`, and what you say there is what the agent hears. Without a `lastword up` everything is denied.
+    These agents start `lastword hook AGENT` before and after each tool call. A card appears on the page of `lastword
+    up`, and the agent gets the answer that you give there. Without a `lastword up` everything is denied.
     """
 
 
@@ -221,8 +221,8 @@ def _event_command(agent: hooks.Agent) -> click.Command:
     @click.option(
         "--within", metavar="SECONDS", help="How long to wait for an answer. It must be less than the agent's."
     )
-    @click.option("--store", metavar="URL", help="The memory to ask in. Without it: the user's own.")
-    @click.option("--person", metavar="NAME", help="Whose cards they are, on a memory that several people share.")
+    @click.option("--store", metavar="URL", help="The store to ask in. Default: your own.")
+    @click.option("--person", metavar="NAME", help="Whose cards they are, on a store that several people share.")
     @click.option("--answerer", "answerers", multiple=True, metavar="NAME", help="Who else may answer them.")
     def event(within: str | None, store: str | None, person: str | None, answerers: tuple[str, ...]) -> int:
         given = {"--within": within, "--store": store, "--person": person}
@@ -231,7 +231,7 @@ def _event_command(agent: hooks.Agent) -> click.Command:
 
     event.__doc__ = event.help = (
         f"Answer one event of {agent.name}: it comes on standard input, and the answer goes to standard output.\n\n"
-        "Whatever goes wrong ends with the exit code 2, which denies the call."
+        "If anything goes wrong, the exit code is 2, which denies the call."
     )
     return event
 
@@ -247,14 +247,14 @@ for _agent in hooks.AGENTS.values():
 @click.option(
     "--standing",
     type=click.Choice(list(hooks.WORDS)),
-    help="Which rules and grants of yours may answer for its tools: none, exact ones, or bounded ones too.",
+    help="Which of your rules and grants may answer for its tools: none, exact ones, or bounded ones too.",
 )
 @CommandOption.apply
 def install(agent: str, project: bool, store: str | None, standing: str | None, apply: str | None) -> int:
-    """Have an agent ask here before it uses a tool. The change to its settings is shown first, and they are kept.
+    """Have an agent ask here before it uses a tool.
 
-    Each call asks you, unless you say with --standing that rules and grants of yours may answer. Where the hook is
-    in place already, that is all that changes.
+    You see the change to its settings first, and a copy of the settings is kept. Each call asks you, unless you say
+    with --standing that rules and grants of yours may answer. If the hook is installed already, only that changes.
     """
     by_a_person("lastword hook install")
     installed, which = hooks.Hooks(), hooks.AGENTS[agent]
@@ -279,12 +279,12 @@ def install(agent: str, project: bool, store: str | None, standing: str | None, 
     return DONE
 
 
-@hook.command(short_help="Give an agent its settings back.")
+@hook.command(short_help="Restore an agent's settings.")
 @agent_argument
 @project_flag
 @CommandOption.apply
 def uninstall(agent: str, project: bool, apply: str | None) -> int:
-    """Give an agent its settings back, byte for byte. What was changed in them since stays, and the change is shown."""
+    """Restore an agent's settings, byte for byte. Later changes to them stay, and the change is shown first."""
     by_a_person("lastword hook uninstall")
     installed, which = hooks.Hooks(), hooks.AGENTS[agent]
     change = installed.plan_back(which, hooks.settings_file(which, Path.cwd() if project else None))

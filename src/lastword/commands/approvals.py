@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @CommandOption.store
 @CommandOption.json
 def approvals(store: str | None, as_json: bool) -> int:
-    """List the questions that wait for an answer, of all programs that share this memory."""
+    """List the questions that wait for an answer, from all programs that share this store."""
     waiting, damaged = with_journal(store, Journal.questions)
     for call_id, problem in damaged.items():
         complain(f"{call_id} cannot be shown: {problem}")
@@ -85,12 +85,12 @@ def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
 
 @click.command()
 @click.argument("call_id")
-@click.option("--allow", is_flag=True, help="Allow it. What cannot be undone takes a typed word as well, or --digest.")
-@click.option("--second", is_flag=True, help="Allow it with its second button, where that is a yes of its own.")
-@click.option("--deny", is_flag=True, help="Deny it; of a question that a running tool asks: rather not say.")
+@click.option("--allow", is_flag=True, help="Allow it. What cannot be undone also takes a typed word, or --digest.")
+@click.option("--second", is_flag=True, help="Press its second button, where that is a yes of its own.")
+@click.option("--deny", is_flag=True, help="Deny it; for a question of a running tool: rather not say.")
 @click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
 @click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
-@click.option("--digest", metavar="DIGEST", help="The card that you have read, as approvals --json has it.")
+@click.option("--digest", metavar="DIGEST", help="The digest of the card that you read, from approvals --json.")
 @CommandOption.store
 @CommandOption.plain
 def answer(
@@ -280,7 +280,7 @@ async def _ask_here(question: ToolQuestion, *, plain: bool) -> QuestionAnswer:
 @CommandOption.store
 @CommandOption.json
 def stop_command(store: str | None, as_json: bool) -> int:
-    """Stop everything, of all programs that share this memory: deny what waits, cancel what runs, revoke every grant.
+    """Stop everything, in all programs that share this store: deny what waits, cancel what runs, revoke every grant.
 
     Nothing that was asked for before can be allowed afterwards. What could not be stopped is listed.
     """
@@ -304,7 +304,7 @@ def stop_command(store: str | None, as_json: bool) -> int:
 @CommandOption.json
 @click.pass_context
 def grants(context: click.Context, store: str | None, as_json: bool) -> int:
-    """List what you have allowed from cards for calls like it, and how much of it is left."""
+    """List the grants that you gave from cards, and how much of each is left."""
     if context.invoked_subcommand is not None:
         context.obj = store
         return DONE
@@ -315,16 +315,16 @@ def grants(context: click.Context, store: str | None, as_json: bool) -> int:
 @CommandOption.store
 @CommandOption.json
 def list_command(store: str | None, as_json: bool) -> int:
-    """List what you have allowed from cards, and how much of it is left."""
+    """List the grants that you gave from cards, and how much of each is left."""
     return _list(store, as_json)
 
 
-@grants.command("revoke", short_help="Take one back, or all of them.")
+@grants.command("revoke", short_help="Revoke one, or all of them.")
 @click.argument("grant_id", required=False)
-@click.option("--all", "everything", is_flag=True, help="Take all of them back.")
+@click.option("--all", "everything", is_flag=True, help="Revoke all of them.")
 @CommandOption.store
 def revoke_command(grant_id: str | None, everything: bool, store: str | None) -> int:
-    """Take a grant back. A call that it has started goes on; no other starts by it."""
+    """Revoke a grant. A call that it has started goes on; no other call can start by it."""
     if (grant_id is None) != everything:
         raise click.UsageError("name a grant, or say --all")
 

@@ -95,7 +95,7 @@ def call(tool: str, pairs: tuple[str, ...], json_args: str | None, options: Sess
     CommandOption.tools,
     CommandOption.project,
     CommandOption.auto_approve,
-    click.option("--no-check", is_flag=True, help="Start even if the script is known to fail."),
+    click.option("--no-check", is_flag=True, help="Start even if the check finds errors."),
     CommandOption.wait,
     CommandOption.store,
     CommandOption.plain,
@@ -133,9 +133,9 @@ def run(file: str, variables: tuple[str, ...], no_check: bool, options: SessionO
     CommandOption.json,
 )
 def resume(run_id: str, options: SessionOptions) -> int:
-    """Go on with a run that was interrupted. What was done is not done again.
+    """Continue a run that was interrupted. What was done is not done again.
 
-    With nobody at a terminal it goes on as far as it can, and leaves a question that comes up to `lastword answer`.
+    With nobody at a terminal it goes on as far as it can, and leaves the next question to `lastword answer`.
     """
     approver = None if options.wait else terminal_approver(plain=options.plain)
     registry = options.tools(asking=approver is not None)
@@ -182,10 +182,10 @@ async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run 
 @click.command()
 @click.argument("call_id")
 @click.option("--again", is_flag=True, help="Run it once more, with the same call id.")
-@click.option("--done", is_flag=True, help="Take it as done.")
+@click.option("--done", is_flag=True, help="Count it as done.")
 @click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
 @click.option("--value", metavar="JSON", help="With --done: what it gave. Without it a script gets null.")
-@click.option("--digest", metavar="DIGEST", help="With --again: the card that you have read, from show --json.")
+@click.option("--digest", metavar="DIGEST", help="With --again: the digest of the card that you read (show --json).")
 @together(SessionOptions, CommandOption.tools, CommandOption.project, CommandOption.store)
 def resolve(
     call_id: str,

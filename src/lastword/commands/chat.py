@@ -50,7 +50,7 @@ ATTEMPTS = 5
 LOOPBACK = "127.0.0.1"
 NO_BROWSER = "no browser could be opened from here\nhint: open the address above, in a browser of this machine"
 
-server_option = click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
+server_option = click.option("--server", metavar="URL", help="A lastword server. Default: one in this process.")
 
 
 @click.command()
@@ -286,7 +286,7 @@ def _find(named: str) -> JoinableServer:
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Default: 8811. 0 takes any free port.")
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 @conversation_options
 def up(port: int | None, is_opened: bool, options: ChatOptions) -> int:

@@ -86,17 +86,17 @@ FAILURES: frozenset[str] = frozenset(kind for kind, code in EXIT_CODES.items() i
 }
 
 last_option = click.option(
-    "--last", default=LISTED, show_default=True, type=click.IntRange(1, 100_000), help="How many, from the newest on."
+    "--last", default=LISTED, show_default=True, type=click.IntRange(1, 100_000), help="How many to list, newest first."
 )
 
 
 @click.command()
-@click.option("--session", "session_id", metavar="ID", help="Those of one session.")
+@click.option("--session", "session_id", metavar="ID", help="Only those of one session.")
 @click.option(
     "--failed",
     is_flag=True,
     help="Only failures: the tool said so, raised an error, took too long or could not describe its call, or an agent "
-    "says that it failed. A no, a cancellation, wrong arguments and a doubt are none.",
+    "says that it failed. Denied and cancelled calls, wrong arguments and calls in doubt do not count.",
 )
 @last_option
 @CommandOption.store
@@ -121,7 +121,7 @@ def calls(session_id: str | None, failed: bool, last: int, store: str | None, as
 @CommandOption.store
 @CommandOption.json
 def sessions(last: int, store: str | None, as_json: bool) -> int:
-    """List the sessions that called something, newest first, with how much they called."""
+    """List the sessions that called something, newest first, and how many calls each made."""
 
     async def read(journal: Journal) -> list[dict[str, Any]]:
         return await _read_sessions(journal, last)
@@ -138,7 +138,7 @@ def sessions(last: int, store: str | None, as_json: bool) -> int:
 @CommandOption.store
 @CommandOption.json
 def runs(store: str | None, as_json: bool) -> int:
-    """List the scripts that were carried out, newest first, and calls by themselves that are in doubt."""
+    """List the scripts that were carried out, newest first, and calls in doubt that belong to no script."""
     found = with_journal(store, _read_runs)
     if as_json:
         print_json(found)
@@ -301,10 +301,10 @@ def _write(folder: Path, name: str, data: bytes) -> Path:
 @CommandOption.store
 @CommandOption.json
 def undo(call_id: str, project: str | None, store: str | None, as_json: bool) -> int:
-    """Take back what a call changed in files: all of it, byte for byte, or nothing.
+    """Undo what a call changed in files: all of it, byte for byte, or nothing.
 
-    Refused when a file was changed since. A call that was running when its program died can be taken back too; make
-    sure that the program is really gone.
+    Refused when a file was changed since. You can also undo a call that was running when its program died; make sure
+    that the program is really gone.
     """
 
     def open_editor(folder: Path | None) -> ProjectEditor:

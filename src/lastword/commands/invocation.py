@@ -82,33 +82,33 @@ class CommandOption:
         "folders",
         multiple=True,
         metavar="DIR",
-        help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
+        help="A tool folder, or a folder of them; may be repeated. Default: tools/ in the current folder.",
     )
     plain = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
     store = _store_option(
-        "The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own."
+        "The store to use: sqlite:///FILE, postgresql://…, or memory: to keep nothing. Default: your own."
     )
-    server_store = _store_option("Where everything is remembered: sqlite:///FILE, postgresql://… or memory:")
+    server_store = _store_option("Where records are kept: sqlite:///FILE, postgresql://… or memory:")
     auto_approve = click.option(
         AUTO_APPROVE,
         is_flag=True,
         callback=_turned_by_a_person,
-        help="Approve without asking, for tools that allow that too.",
+        help="Approve without asking, for tools that also allow it.",
     )
     wait = click.option(
         "--wait",
         is_flag=True,
-        help="Let a card wait until somebody answers it elsewhere: lastword answer, from any terminal.",
+        help="Let a card wait until somebody answers it elsewhere, with lastword answer in any terminal.",
     )
     project = click.option(
         "--project",
         metavar="DIR",
-        help="A project folder: with the editor's own tools, and for tools that need an editor.",
+        help="A project folder. Adds the editor's own tools, and gives an editor to tools that need one.",
     )
-    editor = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
-    apply = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")
+    editor = click.option("--editor", is_flag=True, help="Add the editor's own tools, as --project does.")
+    apply = click.option("--apply", metavar="SHA256", help="Make the change without asking, if this is its digest.")
     config = click.option(
-        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of lastword.toml in this folder."
+        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Default: lastword.toml in this folder."
     )
     json = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 

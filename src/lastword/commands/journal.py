@@ -45,7 +45,7 @@ def journal() -> None:
 @journal.command()
 @click.option("--head", metavar="SEQ:DIGEST", help="A head that you kept elsewhere: nothing before it may be missing.")
 @click.option(
-    "--from", "start", metavar="SEQ:DIGEST", help="Go on from a head that was verified before, with what came after it."
+    "--from", "start", metavar="SEQ:DIGEST", help="Start at a head that was verified before, and verify what follows."
 )
 @click.option("--file", metavar="FILE", help="Verify an exported file instead.")
 @CommandOption.store
@@ -98,14 +98,14 @@ async def _verify(journal: Journal, pin: Head | None, start: Head | None) -> Hea
 
 
 @journal.command()
-@click.option("--head", metavar="SEQ:DIGEST", help="Accept without a question, if this is where the journal ends.")
+@click.option("--head", metavar="SEQ:DIGEST", help="Accept without asking, if this is where the journal ends.")
 @CommandOption.store
 @CommandOption.json
 def accept(head: str | None, store: str | None, as_json: bool) -> int:
-    """Go on with a journal that lacks what was seen of it.
+    """Accept a journal that has lost records which were seen before.
 
-    A journal whose log was lost, that was restored from a copy or replaced by another starts no approved call. This
-    shows what is known, and asks.
+    A journal starts no approved call after its log was lost, it was restored from a copy or another one replaced it.
+    This shows what is known, and asks.
     """
     refuse_below("lastword journal accept")
     pin = _given_head("--head", head)
@@ -199,10 +199,10 @@ def export_command(file: str, store: str | None) -> int:
 @click.option("--before", required=True, metavar="DATE", help="Forget the contents of records before this day.")
 @CommandOption.store
 def prune(before: str, store: str | None) -> int:
-    """Forget what old records say. That they were there, their order and their keys stay, and stay verifiable.
+    """Delete the contents of old records. Their existence, order and keys stay, and stay verifiable.
 
     Conversations in which nothing was said since then are deleted. Sessions that still have a call in doubt, a waiting
-    question or an unfinished run keep everything, also their conversation.
+    question or an unfinished run keep everything, including their conversation.
     """
     try:
         day = datetime.datetime.fromisoformat(before).astimezone()
@@ -256,9 +256,9 @@ async def _list_conversations(journal: Journal) -> list[dict[str, str]]:
 @click.argument("conversation")
 @CommandOption.store
 def forget(conversation: str, store: str | None) -> int:
-    """Forget every word of one conversation. That there was one stays in the chain, and its id stays used.
+    """Forget every word of one conversation. The chain still shows that there was one, and its id stays used.
 
-    One whose session has a call in doubt, a waiting question or an unfinished run is kept until that is over.
+    While its session has a call in doubt, a waiting question or an unfinished run, the conversation is kept.
     """
     gone = with_own_journal(store, "lastword journal forget", lambda journal: _forget(journal, conversation))
     click.echo(f"{gone}.")
@@ -292,8 +292,8 @@ _WARNING = (
 def copy(source: str, target: str) -> int:
     """Copy a whole journal into an empty one, between a file and a server, and prove both.
 
-    FROM and TO are addresses: sqlite:///FILE or postgresql://USER@HOST/DATABASE?store=NAME. A copy that was interrupted
-    goes on when it is started again. Stop whatever uses the journal before.
+    FROM and TO are addresses: sqlite:///FILE or postgresql://USER@HOST/DATABASE?store=NAME. An interrupted copy
+    continues when it is started again. First stop everything that uses the journal.
     """
     refuse_below("lastword journal copy")
     for address in (source, target):
@@ -331,12 +331,12 @@ async def _copy(source: Store, target: Store) -> Head:
 
 @journal.command()
 @click.argument("role")
-@click.option("--forgetting", is_flag=True, help="Also let it forget what records say: for lastword journal prune.")
+@click.option("--forgetting", is_flag=True, help="Also let it delete contents of records, for lastword journal prune.")
 @CommandOption.store
 def grant(role: str, forgetting: bool, store: str | None) -> int:
-    """Let a role of PostgreSQL use the journal: read it and append to it, and neither change nor delete anything.
+    """Let a PostgreSQL role use the journal: it may read and append, but neither change nor delete anything.
 
-    Whoever types this owns the journal: it is made, or brought up to date, if need be.
+    Run this as the owner of the journal. The journal is made, or brought up to date, if necessary.
     """
 
     async def work(journal: Journal) -> None:

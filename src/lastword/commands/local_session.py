@@ -328,10 +328,10 @@ conversation_options = together(
     click.option(
         "--upstream",
         metavar="URL",
-        help="The model's server, like http://127.0.0.1:11434/v1. Without it: as configured.",
+        help="The model's server, like http://127.0.0.1:11434/v1. Default: as configured.",
     ),
-    click.option("--model", metavar="NAME", help="The model of that server. Without it: as configured."),
-    click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with."),
+    click.option("--model", metavar="NAME", help="The model of that server. Default: as configured."),
+    click.option("--preset", metavar="NAME", help="The preset of lastword.toml to start with."),
     click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session."),
     CommandOption.plain,
     CommandOption.store,

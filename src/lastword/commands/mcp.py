@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from lastword.tools import ToolKey
 
 config_option = click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Without it: {FILE} in the current folder."
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Default: {FILE} in the current folder."
 )
 
 file_argument = click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
@@ -67,7 +67,7 @@ for command in (serve, approver):
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="The same, for an address.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the command runs.")
 @click.option(
-    "--from", "source", type=click.Path(path_type=Path), metavar="FILE", help="Take those of another program."
+    "--from", "source", type=click.Path(path_type=Path), metavar="FILE", help="Add the servers of another program."
 )
 @config_option
 def add(
@@ -123,7 +123,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
 @config_option
 @CommandOption.json
 def list_servers(config: Path | None, as_json: bool) -> int:
-    """List the servers of lastword.toml: whether each is trusted as it is, and its tools. Starts nothing."""
+    """List the servers in lastword.toml, whether each is trusted as it is, and its tools. Starts nothing."""
     servers = McpServers.of(load_config(config)).all
     if as_json:
         print_json([_as_json(server) for server in servers])
@@ -146,11 +146,11 @@ def list_servers(config: Path | None, as_json: bool) -> int:
     return DONE
 
 
-@mcp.command(short_help="Take a server out, and forget the trust in it.")
+@mcp.command(short_help="Remove a server, and forget the trust in it.")
 @click.argument("name")
 @config_option
 def remove(name: str, config: Path | None) -> int:
-    """Take a server out of lastword.toml, and forget that it was trusted."""
+    """Remove a server from lastword.toml, and forget that it was trusted."""
     by_a_person("lastword mcp remove")
     file = config or Path(FILE)
     ServerEntries(file).remove(name)
@@ -163,7 +163,7 @@ def remove(name: str, config: Path | None) -> int:
 @click.argument("names", nargs=-1)
 @config_option
 def refresh(names: tuple[str, ...], config: Path | None) -> int:
-    """Start the trusted servers and say what has changed since. Trusts nothing."""
+    """Start the trusted servers and say what has changed since you trusted them. Trusts nothing."""
     servers = [_find(config, name)[0] for name in names] or McpServers.of(load_config(config)).all
     is_same = True
     for server in servers:
@@ -186,21 +186,21 @@ def refresh(names: tuple[str, ...], config: Path | None) -> int:
 
 @mcp.command(short_help="See what a server is and says, and trust it as it is.")
 @click.argument("name")
-@click.option("--start", metavar="SHA256", help="Start or contact it without a question, if this is its digest.")
+@click.option("--start", metavar="SHA256", help="Start or contact it without asking, if this is its digest.")
 @click.option(
-    "--tools", "tools_digest", metavar="SHA256", help="Trust its tools without a question, if this is theirs."
+    "--tools", "tools_digest", metavar="SHA256", help="Trust its tools without asking, if this is their digest."
 )
 @click.option(
     "--standing",
     type=click.Choice(["never", "exact", "bounds"]),
-    help="Which rules and grants of yours may answer for its tools: none, exact ones, or bounded ones too.",
+    help="Which of your rules and grants may answer for its tools: none, exact ones, or bounded ones too.",
 )
 @config_option
 def trust(name: str, start: str | None, tools_digest: str | None, standing: str | None, config: Path | None) -> int:
-    """Show what would be started or contacted, ask, show what tools it then names, and ask about these.
+    """Trust a server after a look at it. You are asked about what is started or contacted, and then about its tools.
 
     What you trusted is kept byte for byte. Whatever changes later is withheld, and you are asked about it again. Each
-    call of its tools asks you all the same, unless you say with --standing that rules and grants of yours may answer.
+    call of its tools still asks you, unless you say with --standing that rules and grants of yours may answer.
     """
     by_a_person("lastword mcp trust")
     server, place = _find(config, name)
@@ -258,11 +258,11 @@ _STANDING: dict[ToolKey, str] = {
 
 @mcp.command(short_help="Keep a secret for ${NAME}, or forget it.")
 @click.argument("name", required=False)
-@click.option("--forget", is_flag=True, help="Forget it.")
+@click.option("--forget", is_flag=True, help="Forget the secret.")
 def secret(name: str | None, forget: bool) -> int:
-    """Keep what ${NAME} stands for, in a file that only you can read. Without a name: which there are.
+    """Keep the secret for ${NAME} in a file that only you can read. Without a name: list the names.
 
-    It is read from a prompt that shows nothing, or from standard input.
+    The secret is read from a prompt that shows nothing, or from standard input.
     """
     by_a_person("lastword mcp secret")
     kept = SecretFile()
@@ -327,9 +327,9 @@ def _as_json(server: McpServer) -> dict[str, Any]:
 @file_argument
 @CommandOption.apply
 def wrap(file: Path, apply: str | None) -> int:
-    """Rewrite a client's configuration so that all its MCP servers stand behind one entry, which is lastword.
+    """Put all MCP servers of a client's configuration behind one entry, which is lastword.
 
-    The change is shown first, and the file as it was is kept. Each server is used once you have trusted it.
+    You see the change first, and the file as it was is kept. Each server is used once you have trusted it.
     """
     by_a_person("lastword mcp wrap")
     gateways = Gateways()
@@ -350,11 +350,11 @@ def wrap(file: Path, apply: str | None) -> int:
     return DONE
 
 
-@mcp.command(short_help="Give a client its servers back.")
+@mcp.command(short_help="Restore a client's configuration.")
 @file_argument
 @CommandOption.apply
 def unwrap(file: Path, apply: str | None) -> int:
-    """Restore a client's configuration, byte for byte. What was changed in it since stays, and the change is shown."""
+    """Restore a client's configuration, byte for byte. Later changes to it stay, and the change is shown first."""
     by_a_person("lastword mcp unwrap")
     gateways = Gateways()
     now, after, is_exact = gateways.plan_back(file)

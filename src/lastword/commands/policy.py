@@ -32,21 +32,19 @@ from lastword.rules import Policy, PolicyPlaces, PolicyReview
 if TYPE_CHECKING:
     from lastword.tools import ToolRegistry
 
-project_option = click.option(
-    "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
-)
+project_option = click.option("--project", metavar="DIR", default=".", help="The project's folder. Default: this one.")
 
 
 @click.group()
 def policy() -> None:
-    """Rules: what need not be asked, or never happens.
+    """Rules: which calls need no question, and which never happen.
 
-    They stand in policy.toml in your data folder, and in lastword.policy.toml of a project, which can only ask and
-    deny. `lastword policy check` says where exactly. docs/rules.md has a first rule, and all words.
+    They are in policy.toml in your data folder, and in a project's lastword.policy.toml, which can only ask and deny.
+    `lastword policy check` says where exactly. docs/rules.md has a first rule, and every word that a rule may use.
     """
 
 
-@policy.command(short_help="Read the rules, try them, and list them.")
+@policy.command(short_help="Read the rules, test them, and list them.")
 @CommandOption.tools
 @project_option
 @CommandOption.json
@@ -74,7 +72,7 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     return DONE
 
 
-@policy.command("explain", short_help="Say what the rules make of a call.")
+@policy.command("explain", short_help="Say what the rules decide about a call.")
 @click.argument("tool")
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 @CommandOption.tools
@@ -83,10 +81,10 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
 def explain_command(
     tool: str, pairs: tuple[str, ...], folders: tuple[str, ...], project: str, store: str | None
 ) -> int:
-    """Say what would be decided about a call, and by which rule or grant; where a person is asked, the nearest rule.
+    """Say what is decided about a call, and by which rule or grant. If a person is asked: the nearest rule.
 
-    What is used up of their limits counts. TOOL is a tool's name, or its name in rules: claude:Bash, mcp:NAME/TOOL.
-    Nothing is asked or done.
+    What has been used of their limits counts. TOOL is a tool's name, or its name in rules: claude:Bash, mcp:NAME/TOOL.
+    Nobody is asked and nothing is done.
     """
     # The folder that a call of an agent's tool would be carried out in, as it was typed.
     folder = next((value for name, equals, value in (pair.partition("=") for pair in pairs) if name == FOLDER), None)
@@ -107,14 +105,15 @@ def explain_command(
     return DONE
 
 
-@policy.command(short_help="Let what the rules allow count, after a look at them.")
+@policy.command(short_help="Look at the rules, and let what they allow count.")
 @CommandOption.tools
 @project_option
-@click.option("--digest", metavar="SHA256", help="Accept without a question, if this is their digest.")
+@click.option("--digest", metavar="SHA256", help="Accept without asking, if this is their digest.")
 def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
-    """Accept the policy files as they are, for the tools that they allow, as those are now.
+    """Accept the policy files as they are now, for the tools that they allow as these are now.
 
-    Until then they can only ask and deny. When a file changes, or a tool, what it allows is asked about again.
+    Until then they can only ask and deny. When a file or a tool changes, you are asked again about the calls
+    that it allows.
     """
     by_a_person("lastword policy accept")
     found = Policy.load(PolicyPlaces.of(Path(project)))
@@ -176,7 +175,7 @@ def _facts(found: Policy | None) -> dict[str, object]:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), default=FILE)
-@click.option("--digest", metavar="SHA256", help="Accept without a question, if this is the digest of the file.")
+@click.option("--digest", metavar="SHA256", help="Accept without asking, if this is the digest of the file.")
 def trust(file: Path, digest: str | None) -> int:
     """Accept a configuration that lies in a folder, such as lastword.toml in this one.
 

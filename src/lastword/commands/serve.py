@@ -55,8 +55,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command()
-@click.option("--host", metavar="ADDRESS", help="Where to listen. Without it: 127.0.0.1, for this machine only.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
+@click.option("--host", metavar="ADDRESS", help="Where to listen. Default: 127.0.0.1, for this machine only.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Default: 8811. 0 takes any free port.")
 @click.option("--upstream", metavar="URL", help="The model's server, like http://127.0.0.1:11434/v1")
 @click.option("--model", metavar="NAME", help="The model to ask when a request names none.")
 @click.option("--persona", metavar="FILE", help="The system prompt that every conversation begins with.")
@@ -65,7 +65,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
     type=click.IntRange(1, MAX_WORKERS),
     default=1,
     metavar="N",
-    help="So many processes behind one port and one store. Without it: 1.",
+    help="How many processes run behind one port and one store. Default: 1.",
 )
 @CommandOption.server_store
 @CommandOption.config
@@ -126,7 +126,7 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
 
 @click.group()
 def token() -> None:
-    """Tokens for whoever may use the API."""
+    """Manage the tokens for the API."""
 
 
 @token.command("create")
@@ -137,9 +137,9 @@ def token() -> None:
     multiple=True,
     default=("chat",),
     metavar="SCOPE",
-    help=f"May be repeated: {', '.join(Tokens.SCOPES)}.",
+    help=f"What it may do; may be repeated: {', '.join(Tokens.SCOPES)}.",
 )
-@click.option("--person", metavar="NAME", help="Whose it is: cards of what it calls are this person's to answer.")
+@click.option("--person", metavar="NAME", help="Whose token it is: this person answers the cards of its calls.")
 @CommandOption.server_store
 @CommandOption.config
 @CommandOption.json

@@ -75,7 +75,7 @@ def new() -> None:
 @click.option("--approval/--no-approval", default=None, help="Whether a person is asked before it runs. Default: yes.")
 @click.option("--effect", type=click.Choice(get_args(Effect)), help="Whether what it does can be undone.")
 @click.option("--editor", is_flag=True, help="A tool that changes files of a project, with a preview.")
-@click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults for what is not said.")
+@click.option("--yes", is_flag=True, help="Ask nothing, and use the defaults for options that are not given.")
 def new_tool(
     name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool, yes: bool
 ) -> int:
@@ -229,7 +229,7 @@ files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 @CommandOption.editor
 @CommandOption.json
 def plan(files: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
-    """Say what a script may do before it does anything: every call, how often, and who will be asked."""
+    """Show what a script may do before it does anything: every call, how often, and who will be asked."""
     known = _signatures(folders, editor=editor)
     steps = {}
     for file in files:
@@ -279,7 +279,7 @@ def check(
 @files_argument
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; fail when something would change.")
 def fmt(files: tuple[str, ...], only_check: bool) -> int:
-    """Lay scripts out the one way. Comments stay. `-` formats standard input to standard output."""
+    """Format scripts. Comments stay. `-` formats standard input to standard output."""
     untidy = 0
     for file in files:
         text, name = read_script(file)
