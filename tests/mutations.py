@@ -319,7 +319,7 @@ CHANGES: dict[str, dict[str, tuple[str, str, str]]] = {
             "tests/surfaces/test_page_api.py -k in_doubt_is_decided",
         ),
     },
-    "commands/calls.py": {
+    "commands/call_and_run.py": {
         "consent: a call in doubt runs again by one command": (
             'if decision == "again" and not await _is_again_meant(journal, call_id, digest):',
             "if False:",

@@ -19,7 +19,7 @@ from lastword.commands.serve import serve, token
 from lastword.config import Config, load
 from lastword.server import ServerLimits
 from lastword.server.http_server import TOLD_SECONDS
-from lastword.store import StoreAddress, durable, postgres_connection, postgres_ledger
+from lastword.store import StoreAddress, group_commit, postgres_connection, postgres_ledger
 from lastword.store.address import PostgresAddress
 from requirements import requirement
 
@@ -249,6 +249,6 @@ def test_the_page_says_what_the_code_does():
     assert postgres_connection.IDLE_SECONDS == 5
     assert "after half a minute" in PAGE
     assert postgres_ledger.COMMIT_SECONDS == 30
-    assert f"up to {durable.MAX_BACKLOG_BYTES // 2**20} MB" in PAGE
+    assert f"up to {group_commit.MAX_BACKLOG_BYTES // 2**20} MB" in PAGE
     assert "up to six sessions" in PAGE
     assert postgres_connection.MAX_READERS + len(("writing", "waiting")) == 6

@@ -51,12 +51,12 @@ VERBOSE = "--verbose"
 # Where each command lives below lastword.commands, and what the list of all says of it. A module is imported when its
 # command is used; the list needs none.
 COMMANDS = {
-    "call": ("calls:call", "Call one tool, with consent in this terminal."),
+    "call": ("call_and_run:call", "Call one tool, with consent in this terminal."),
     "tools": ("workbench:tools", "List the tools at hand."),
     "new": ("workbench:new", "Make something new."),
     "test": ("workbench:test", "Check tools: manifests, their own tests, and that they respect a denial."),
     "demo": ("workbench:demo", "Play a few calls, without a model or a keypress."),
-    "run": ("calls:run", "Carry out a script, with consent in this terminal."),
+    "run": ("call_and_run:run", "Carry out a script, with consent in this terminal."),
     "plan": ("workbench:plan", "List every call that a script may make, and who is asked."),
     "check": ("workbench:check", "Find what is wrong with scripts, without running them."),
     "fmt": ("workbench:fmt", "Format scripts."),
@@ -66,10 +66,10 @@ COMMANDS = {
     "calls": ("history:calls", "List the calls that were made, newest first."),
     "sessions": ("history:sessions", "List the sessions that called something, newest first."),
     "show": ("history:show", "Show the life of a call, a run or a session, with times."),
-    "resume": ("calls:resume", "Continue a run that was interrupted."),
+    "resume": ("call_and_run:resume", "Continue a run that was interrupted."),
     "approvals": ("approvals:approvals", "List the questions that wait for an answer."),
     "answer": ("approvals:answer", "Answer a waiting question, from any terminal."),
-    "resolve": ("calls:resolve", "Decide about a call that was running when its program died."),
+    "resolve": ("call_and_run:resolve", "Decide about a call that was running when its program died."),
     "stop": ("approvals:stop_command", "Stop everything: deny what waits, cancel what runs, revoke grants."),
     "trust": ("policy:trust", "Look at the lastword.toml of a folder, and accept it."),
     "policy": ("policy:policy", "Rules: which calls need no question, and which never happen."),

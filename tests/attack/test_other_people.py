@@ -16,7 +16,7 @@ from lastword.config import load
 from lastword.consent import ALLOWED, DENIED, Answerer, People
 from lastword.errors import ConfigError, SessionError
 from lastword.journal import Journal, OnceKey, ToolQuestions
-from lastword.journal.records import AnsweredFacts, data_of
+from lastword.journal.call_life import AnsweredFacts, data_of
 from lastword.server import Tokens
 from lastword.store import Entry, Store, StoreAddress
 from lastword.testing import FixedApprover

@@ -12,7 +12,7 @@ from lastword.consent import ALLOWED, DENIED, Answerer, Call, LiveCall
 from lastword.editor import Preview
 from lastword.errors import SessionError
 from lastword.journal import Journal
-from lastword.journal.records import OnceKey, data_of
+from lastword.journal.call_life import OnceKey, data_of
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.guard import Observation

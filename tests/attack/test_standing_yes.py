@@ -14,8 +14,8 @@ from lastword import Journal, Policy, Session, ToolRegistry
 from lastword.consent import Answerer, ApprovalRequest, UserAction
 from lastword.journal import data_of
 from lastword.rules import GrantOffer, Grants
-from lastword.rules.account import STREAM, USED
 from lastword.rules.grants import REVOKED
+from lastword.rules.limits import STREAM, USED
 from lastword.store import Store
 from requirements import requirement
 from warm import run_python

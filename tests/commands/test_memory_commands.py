@@ -21,7 +21,7 @@ from requirements import requirement
 from warm import run_python
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "memory"
-CALL_LOADS = ("lastword.session", "lastword.commands.calls")
+CALL_LOADS = ("lastword.session", "lastword.commands.call_and_run")
 
 
 @requirement("NUWA-62")

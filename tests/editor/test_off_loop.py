@@ -18,7 +18,7 @@ from lastword import Session
 from lastword.call import Limits
 from lastword.card import Face, card_of
 from lastword.editor import FileDiff, ProjectEditor
-from lastword.editor.file_change import Deleting, Writing
+from lastword.editor.atomic_change import Deleting, Writing
 from lastword.editor.lint import Sources
 from lastword.editor.provider import Findings, LintError
 from lastword.testing import FixedApprover

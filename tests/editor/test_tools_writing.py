@@ -10,7 +10,7 @@ from workbench import Workbench
 from lastword import Session, ToolRegistry
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.editor import EDITOR_TOOLS, Preview, editor_tools
-from lastword.editor.file_change import Writing
+from lastword.editor.atomic_change import Writing
 from lastword.editor.text import BOM
 from lastword.errors import EditError, SessionError
 from lastword.testing import ATTACKS, Attack, FixedApprover

@@ -12,9 +12,9 @@ from hook.agent_house import AgentHouse
 from lastword.consent import Answerer
 from lastword.errors import ConfigError
 from lastword.hook import AGENTS, ask
+from lastword.hook.decision import NOBODY
 from lastword.hook.event import Refused
 from lastword.hook.gate import is_ruled
-from lastword.hook.question import NOBODY
 from lastword.journal import data_of
 from lastword.rules import Grants
 from lastword.rules.rule import WITHOUT_FOLDER

@@ -17,10 +17,10 @@ from lastword.cli import run
 from lastword.consent import Answerer, People
 from lastword.errors import ConfigError
 from lastword.hook import AGENTS, CLAUDE, Allowed, HookInput, ask, is_denial, probe_for
+from lastword.hook.decision import CARRIED_OUT, close
 from lastword.hook.event import Refused, answer, read_input
 from lastword.hook.gate import is_ruled
 from lastword.hook.installation import command_for
-from lastword.hook.question import CARRIED_OUT, close
 from lastword.journal import timeline
 from lastword.web import CallItemBuilder
 from requirements import requirement

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from lastword import Session, ToolRegistry
+from lastword.journal.call_life import data_of
 from lastword.journal.journal import Journal
-from lastword.journal.records import data_of
 from lastword.store import Entry, Record, SqliteStore, Store
 from lastword.testing import FixedApprover
 from lastword.web import PageGate, PageRecord, left_unfinished

@@ -10,8 +10,8 @@ import pytest
 from lastword import Limits, Session, ToolRegistry, wait_for_answer
 from lastword.consent import ALLOWED, DENIED
 from lastword.errors import Tampered
+from lastword.journal.call_life import data_of
 from lastword.journal.journal import Journal
-from lastword.journal.records import data_of
 from lastword.store import MemoryStore
 from lastword.store.chain import verify
 from lastword.testing import FixedApprover, memory_journal

@@ -17,7 +17,7 @@ from lastword.consent import Call, Secrets
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import data_of, timeline
 from lastword.rules import Explanation, decide
-from lastword.rules.account import STREAM
+from lastword.rules.limits import STREAM
 from lastword.testing import FixedApprover
 from lastword.values import canonical
 from lastword.web import CallItemBuilder

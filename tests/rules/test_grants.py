@@ -16,9 +16,9 @@ from lastword.editor import ProjectEditor
 from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal import data_of, timeline
 from lastword.rules import GrantChoice, GrantOffer, Grants, Policy, SeenStep
-from lastword.rules.account import STREAM, USED
 from lastword.rules.grant_step import summary
 from lastword.rules.grants import GRANTED, REVOKED, Grant
+from lastword.rules.limits import STREAM, USED
 from lastword.rules.terms import why_not_given
 from lastword.store import MemoryStore
 from requirements import requirement

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lastword import values
 from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.reach import simple_words
+from lastword.rules.paths import simple_words
 from lastword.rules.rule import Where
 from requirements import requirement
 

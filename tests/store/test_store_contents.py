@@ -9,7 +9,7 @@ from other_process import other_process
 from samples import entry, make_old
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import durable
+from lastword.store import group_commit
 from lastword.store.chain import Pruned
 from lastword.store.contract import MAX_CONTENT_BYTES
 from requirements import requirement
@@ -144,7 +144,7 @@ async def test_another_process_reads_and_forgets_the_same_contents(path, opened)
 @requirement("TOOL-64")
 async def test_contents_that_wait_for_the_disk_count_against_the_backlog(path, monkeypatch, opened):
     """Entries without a waiter are held in memory: a row of images must not be, without end."""
-    monkeypatch.setattr(durable, "MAX_BACKLOG_BYTES", 10_000)
+    monkeypatch.setattr(group_commit, "MAX_BACKLOG_BYTES", 10_000)
     store = opened(path)
     await store.commit()
     with other_process(path) as other:

@@ -19,7 +19,7 @@ from other_process import LOADS, other_process
 from samples import entry, make_old
 
 from lastword.errors import NewerStore, StoreError
-from lastword.store import durable, sqlite_file
+from lastword.store import group_commit, sqlite_file
 from lastword.store.chain import Pruned
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
@@ -214,7 +214,7 @@ async def test_a_file_that_stays_locked_is_reported_and_nothing_is_lost(path, mo
 async def test_a_full_backlog_makes_append_wait_and_a_failing_disk_makes_it_fail(path, monkeypatch, opened):
     """Memory is no place to keep an endless journal."""
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
-    monkeypatch.setattr(durable, "MAX_BACKLOG_BYTES", 20_000)
+    monkeypatch.setattr(group_commit, "MAX_BACKLOG_BYTES", 20_000)
     store = opened(path)
     for number in range(500):
         store.append(entry(number, data=b"1" * 1000))

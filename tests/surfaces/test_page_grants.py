@@ -8,7 +8,7 @@ import pytest
 
 from lastword.consent import Outcome
 from lastword.rules import Grants, Policy
-from lastword.rules.account import day_words
+from lastword.rules.limits import day_words
 from lastword.store import MemoryStore
 from lastword.web.conversation import UNREAD_SECONDS
 from requirements import requirement

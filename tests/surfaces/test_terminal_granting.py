@@ -13,7 +13,7 @@ from lastword import ApprovalRequest, Journal, Session, ToolRegistry
 from lastword.card import responses
 from lastword.consent import People
 from lastword.rules import GrantChoice, Grants, SeenStep
-from lastword.rules.account import day_words
+from lastword.rules.limits import day_words
 from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement
 from surfaces.conftest import Houses, MakeTool, Run, approver_at

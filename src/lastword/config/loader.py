@@ -32,7 +32,7 @@ FILE = "lastword.toml"
 PREFIX = "LASTWORD_"
 
 READ: set[str] = set()
-"""The files that this program has read its configuration from. They are changed by people alone (rules/files.py)."""
+"""The files that this program has read its configuration from. Only people change them (rules/policy_places.py)."""
 
 # More than anybody writes by hand, less than a file that was named by mistake.
 MAX_FILE_BYTES = 1_000_000

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.consent.answer import ALLOWED, DENIED, Answerer, GrantTerms, People, Scope, Seal, UserAction
     from lastword.consent.approval import ApprovalRequest, Approver, AskingSession, Secrets
     from lastword.consent.call import Call, LiveCall, LiveRun, Phase, Preset
     from lastword.consent.outcome import Kept, Kind, Outcome
+    from lastword.consent.sealed_answer import ALLOWED, DENIED, Answerer, GrantTerms, People, Scope, Seal, UserAction
 else:
     __getattr__ = open_door(__name__)

@@ -1,6 +1,6 @@
 """Consent as data: the request that a person sees, in the form for them and in the one for the journal.
 
-What is shown is exactly what is digested. What does not live here: the answer (answer.py), who decides (call.py,
+What is shown is exactly what is digested. What does not live here: the answer (sealed_answer.py), who decides (call.py,
 rules/), drawing a card and asking (call/) and remembering (journal/).
 """
 
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from lastword import values
-from lastword.consent.answer import GrantTerms, UserAction
+from lastword.consent.sealed_answer import GrantTerms, UserAction
 from lastword.editor import Preview
 from lastword.tools import Manifest, Parameter, ToolKey
 from lastword.tools.guard import Observation

@@ -8,7 +8,7 @@ The methods that read are async as the interface demands, and yet never wait: a 
 something wait for the disk beside the loop, before and after the change, and not between its last look and its rename:
 what could be interrupted there would be neither done nor undone.
 
-What does not live here: descriptors (project_folder.py), atomic changes (file_change.py), consent (recording.py),
+What does not live here: descriptors (project_folder.py), atomic changes (atomic_change.py), consent (recording.py),
 taking changes back (provider.py).
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from lastword.editor.file_change import Changing, Deleting, Renaming, Writing, sweep
+from lastword.editor.atomic_change import Changing, Deleting, Renaming, Writing, sweep
 from lastword.editor.lint import PYTHON, Linter, default_linters, fixed_python, lint
 from lastword.editor.project_files import Ignoring, Privacy, list_project, whatever_it_holds
 from lastword.editor.project_folder import Folder

@@ -9,7 +9,7 @@ through a symbolic link (`O_NOFOLLOW`). What was opened stays what it is, so a l
 and its use changes nothing: there is no second look-up. Links are refused altogether, also those that point inside: a
 person who approves a path should not have to follow it.
 
-What does not live here: changing a file (file_change.py), text (text.py), what was read and shown before (project.py,
+What does not live here: changing a file (atomic_change.py), text (text.py), what was read and shown before (project.py,
 recording.py).
 """
 

@@ -20,10 +20,10 @@ from lastword.hook.event import MAX_INPUT_BYTES, NO_OBJECTION, HookInput, answer
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
-    from lastword.hook import agent_tool, question
+    from lastword.hook import agent_tool, decision
 else:
     # What only looks is let through before the memory and an event loop are loaded.
-    question = load_later("lastword.hook.question")
+    decision = load_later("lastword.hook.decision")
     # Where there are no policy files nothing of this is needed, and an agent waits.
     agent_tool = load_later("lastword.hook.agent_tool")
 
@@ -109,7 +109,7 @@ def run(arguments: Sequence[str], stdin: Any) -> str:
     if said.own_tool in agent.looks and not (said.is_before and (said.why_unclear() or is_ruled(said))):
         return answer(said, NO_OBJECTION)
     whose = (options.person, *options.answerers)
-    return answer(said, question.decide(said, options.store, options.within_seconds, whose))
+    return answer(said, decision.decide(said, options.store, options.within_seconds, whose))
 
 
 def is_ruled(said: HookInput) -> bool:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
+    from lastword.journal.call_life import ASKED, Life, NotAsked, OnceKey, RunPast, data_of, read_answer
     from lastword.journal.journal import Clock, Journal
-    from lastword.journal.records import ASKED, Life, NotAsked, OnceKey, RunPast, data_of, read_answer
     from lastword.journal.sessions import is_visible, open_as, open_default_journal, open_journal
     from lastword.journal.stories import cut, timeline
     from lastword.journal.tool_questions import StandingQuestion, ToolQuestions

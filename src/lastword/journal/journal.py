@@ -38,8 +38,7 @@ from lastword.consent import (
     UserAction,
 )
 from lastword.errors import SessionError, Tampered
-from lastword.journal.programs import Programs
-from lastword.journal.records import (
+from lastword.journal.call_life import (
     ASKED,
     SESSION_KINDS,
     AnsweredFacts,
@@ -53,6 +52,7 @@ from lastword.journal.records import (
     data_of,
     read_answer,
 )
+from lastword.journal.programs import Programs
 from lastword.store import Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
 
 if TYPE_CHECKING:

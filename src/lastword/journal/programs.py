@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lastword import values
 from lastword.errors import Tampered
-from lastword.journal.records import OnceKey, data_of
+from lastword.journal.call_life import OnceKey, data_of
 from lastword.tools.guard import host_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lastword import values
 from lastword.consent import Answerer, GrantTerms, Secrets
 from lastword.display import visible
-from lastword.journal.records import data_of
+from lastword.journal.call_life import data_of
 
 if TYPE_CHECKING:
     from lastword.store import Record

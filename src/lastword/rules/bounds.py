@@ -29,8 +29,8 @@ import msgspec
 from lastword import values
 from lastword.display import visible
 from lastword.errors import NotJSON, did_you_mean
-from lastword.rules import reach
-from lastword.rules.reach import CommandBound, simple_words
+from lastword.rules import paths
+from lastword.rules.paths import CommandBound, simple_words
 from lastword.rules.value import (
     MAX_AGREED,
     brief,
@@ -123,7 +123,7 @@ class Bound(msgspec.Struct, frozen=True):
     def leads_elsewhere(self) -> bool:
         """Whether a fixed folder of it is not where it says, so that nothing can lie in it."""
         named = (self.under, None if self.command is None else self.command.cwd)
-        if self.is_fixed and any(folder is not None and reach.leads_elsewhere(folder) for folder in named):
+        if self.is_fixed and any(folder is not None and paths.leads_elsewhere(folder) for folder in named):
             return True
         return self.each is not None and self.each.leads_elsewhere
 
@@ -185,8 +185,8 @@ class Bound(msgspec.Struct, frozen=True):
         if not isinstance(value, str):
             return False
         if self.counts_unclear:
-            return reach.may_be_inside(value, self.under, folder)
-        return reach.is_inside(value, self.under, folder, is_fixed=self.is_fixed)
+            return paths.may_be_inside(value, self.under, folder)
+        return paths.is_inside(value, self.under, folder, is_fixed=self.is_fixed)
 
     def _is_command(self, value: Any, folder: Path) -> bool:
         assert self.command is not None
@@ -275,9 +275,9 @@ def read_bound(
 
 def command_like(line: str, folder: str) -> Iterator[dict[str, Any]]:
     """The bound of this very command in this folder, if it is a simple one with arguments."""
-    words = reach.simple_words(line)
+    words = paths.simple_words(line)
     if words is not None and len(words) > 1:
-        args = [reach.literal_pattern(word) for word in words[1:]]
+        args = [paths.literal_pattern(word) for word in words[1:]]
         yield {"command": {"program": words[0], "args": args, "cwd": folder}}
 
 

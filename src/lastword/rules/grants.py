@@ -2,7 +2,7 @@
 
 A grant is a record, written in one commit with the answer it came with. Whether it covers a call is looked at anew each
 time, by the same bounds as a rule's, and so is everything that made it possible: the tool's key, the tool itself, the
-program and the person. What can be granted is in terms.py, and how uses are counted in account.py.
+program and the person. What can be granted is in terms.py, and how uses are counted in limits.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lastword import values
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, Scope, UserAction
 from lastword.display import visible
 from lastword.errors import SessionError
-from lastword.rules.account import STREAM, Account, day_words, last_use, use_key
+from lastword.rules.limits import STREAM, Account, day_words, last_use, use_key
 from lastword.rules.terms import (
     MAX_KEPT,
     bounds_of,

@@ -23,7 +23,7 @@ from lastword import values
 from lastword.consent import deciders
 from lastword.display import visible
 from lastword.lazily import load_later
-from lastword.rules.files import Layer, PolicyPlaces, text_of
+from lastword.rules.policy_places import Layer, PolicyPlaces, text_of
 from lastword.rules.rule import NO_KEY, ONLY_EXACT, Budget, PolicyRule, Saying, any_of
 
 if TYPE_CHECKING:

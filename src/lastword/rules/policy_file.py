@@ -38,7 +38,7 @@ from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where
 from lastword.rules.value import is_large_pattern, quoted, shown, shown_name
 
 if TYPE_CHECKING:
-    from lastword.rules.files import Layer
+    from lastword.rules.policy_places import Layer
 
 # More than anybody writes by hand, and few enough to look at for every call of their tool.
 MAX_RULES = 1_000

@@ -23,7 +23,7 @@ from lastword.rules.value import shown_name, validator
 
 if TYPE_CHECKING:
     from lastword.rules.bounds import Bound
-    from lastword.rules.files import Layer
+    from lastword.rules.policy_places import Layer
     from lastword.tools import Tool
 
 Saying = Literal["allow", "ask", "deny"]

@@ -444,6 +444,6 @@ def _parse_json(run: RunState, arguments: list[Any], at: int) -> Any:
 
 @_builtin("NOW()", "milliseconds since 1970", "", "number")
 def _now(run: RunState, arguments: list[Any], at: int) -> Any:
-    """The machine asks the host; see program.py. An awaitable is waited for there."""
+    """The machine asks the host; see compiler.py. An awaitable is waited for there."""
     run.at = at
     return run.host.now()

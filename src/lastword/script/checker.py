@@ -15,8 +15,8 @@ from itertools import islice
 from operator import length_hint
 
 from lastword.script import nodes
+from lastword.script.expression_checker import MAX_FINDINGS, Inference, Known
 from lastword.script.hints import division, hides, hint_for_word, improve, warn_of_divisions
-from lastword.script.inference import MAX_FINDINGS, Inference, Known
 from lastword.script.parser import parse
 from lastword.script.signatures import ANY, Kind, Signatures, in_words, plain_kind
 from lastword.script.tokens import (

@@ -1,7 +1,7 @@
 """From an expression to a closure over a frame.
 
 Only for expressions that need no waiting and do not nest deeply: a closure calls the closures inside it. Those with
-a CALL or NOW, and those nested beyond what the host's stack should carry, are program.py's, which uses the same
+a CALL or NOW, and those nested beyond what the host's stack should carry, are compiler.py's, which uses the same
 operations one after the other.
 
 The cost of a script is counted here, one for each part of an expression, and so are the words that its literals take,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import msgspec
 
-from lastword.script.program import write_program
+from lastword.script.compiler import write_program
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState, ScriptLimits
 from lastword.script.steps import PAUSE, go_through
 from lastword.script.tokens import LARGE_TEXT, CallFailed, Cancelled, LimitExceeded, PlacedError

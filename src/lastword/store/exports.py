@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lastword.store.chain import GENESIS, Head, Record, StoreError, Tampered, verify
-from lastword.store.durable import DurableStore
+from lastword.store.group_commit import DurableStore
 from lastword.store.ledger import Adopted
 
 if TYPE_CHECKING:

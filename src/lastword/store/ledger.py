@@ -1,7 +1,7 @@
 """What a driver has to offer that writes beyond its own process, and what two kinds of SQL have in common.
 
 A ledger is the part of such a driver that writes. It knows nothing of threads, queues or waiting: that is what the
-drivers share (durable.py).
+drivers share (group_commit.py).
 """
 
 from __future__ import annotations

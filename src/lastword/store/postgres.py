@@ -3,7 +3,7 @@
 The contract is the one of every store, and so are the records, down to the last digest. Here is what reads them, on
 connections of its own, and the schema that they lie in: making it, knowing it for ours, bringing it up to date, who
 may use it, and whether what lies beside the records contradicts them. Writing is what all durable stores share
-(durable.py), one transaction at a time (postgres_ledger.py). Nothing is reached before the first use.
+(group_commit.py), one transaction at a time (postgres_ledger.py). Nothing is reached before the first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lastword.store.chain import (
     contradicted,
     kinds_of,
 )
-from lastword.store.durable import DurableStore, Writer
+from lastword.store.group_commit import DurableStore, Writer
 from lastword.store.head_file import PostgresKnownHead, missing
 from lastword.store.ledger import (
     COLUMNS,

@@ -1,10 +1,7 @@
 """The store in a SQLite file: for one person on one machine, and any number of their processes.
 
-Reads happen inline, on a connection of their own. Writing is what all durable stores share (durable.py), and what one
-transaction does is here: its records are chained inside it.
-
-A COMMIT that reports an error may still have happened. A record's digest depends on all before it, so looking for the
-digest that the last record would have settles the question, and nothing is written twice.
+Reads happen inline, on a connection of their own. Writing is what all durable stores share (group_commit.py), and what
+one transaction does is here: its records are chained inside it.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from lastword.store.chain import (
     kinds_of,
     tampered,
 )
-from lastword.store.durable import DurableStore, Writer
+from lastword.store.group_commit import DurableStore, Writer
 from lastword.store.ledger import APPLIED, COLUMNS, Applied, Batch, Conditions, Dialect, InDoubt, StoreChange, joined
 from lastword.store.private_files import hold, holds_folder
 from lastword.store.sqlite_file import (

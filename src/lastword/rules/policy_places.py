@@ -37,7 +37,7 @@ import msgspec
 
 from lastword import config
 from lastword.errors import ConfigError
-from lastword.rules.reach import folded
+from lastword.rules.paths import folded
 from lastword.store import data_folder
 
 if TYPE_CHECKING:
