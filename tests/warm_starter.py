@@ -139,14 +139,14 @@ def _play(words: list[str]) -> None:
         warnings.simplefilter("error")
         words = words[2:]
     if words[0] == "-m":
-        sys.argv, sys.path[0] = words[1:], ""
+        sys.argv, sys.path[:0] = words[1:], [""]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
     elif words[0] == "-c":
-        sys.argv, sys.path[0] = ["-c", *words[2:]], ""
+        sys.argv, sys.path[:0] = ["-c", *words[2:]], [""]
         sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(words[1], "<string>", "exec"), vars(sys.modules["__main__"]))
     else:
-        sys.argv, sys.path[0] = words, str(Path(words[0]).resolve().parent)
+        sys.argv, sys.path[:0] = words, [str(Path(words[0]).resolve().parent)]
         runpy.run_path(words[0], run_name="__main__")
 
 
