@@ -465,6 +465,19 @@ def test_the_picture_of_the_rooms_is_the_code():
     assert drawn == LAYERS
 
 
+def test_the_map_names_every_module_of_its_rooms():
+    """A map on which a house is missing sends whoever trusts it into another street."""
+    page = (SOURCE.parent / "ARCHITECTURE.md").read_text()
+    rows = page[page.index("| room | module: what it tells |") :].split("\n\n")[0].split("\n")[2:]
+    for row in rows:
+        place, told = (part.strip() for part in row.strip("|").split("|"))
+        there = {path.stem for path in (PACKAGE / place.strip("`")).glob("*.py")} - {"__init__"}
+        named = {name for name in re.findall(r"`(\w+)`", told.partition(" `tools/trust`")[0])}
+        assert there <= named, place
+        # Beside modules there are only words of the language of rules.
+        assert named - there <= {"under", "command"}, place
+
+
 def test_files_are_named_by_their_noun():
     """What must not exist: a drawer."""
     names = {path.stem for path in PACKAGE.rglob("*.py")}

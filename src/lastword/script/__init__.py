@@ -4,9 +4,10 @@ A row of modules, each knowing only those before it:
 
     tokens, nodes ← hints ← expression_parser ← parser                from text to a tree
     runtime ← operators ← builtins                                    what a run may use, and what values can do
-    expressions, steps ← program ← machine                            from a tree to a run
+    expressions, steps ← compiler ← machine                           from a tree to a run
     printer, redaction                                                from a tree back to text, also without its secrets
-    signatures ← inference ← checker; static_plan, prompt, grammar    what is known of a script before it runs
+    signatures ← expression_checker ← checker                         what is known of a script before it runs
+    static_plan, prompt, grammar                                      what is told of it
 
 `prompt` is a vocabulary: the sentences for a model. Nothing here knows what a tool is. The checker is given signatures;
 the machine hands each CALL to a host.
