@@ -58,9 +58,33 @@ def test_closing_tells_whoever_still_waits(registry: ToolRegistry, send, caplog)
     assert "destroyed" not in caplog.text
 
 
-def _swallow(session: Session) -> None:
+def _swallow(session: Session, tool: str = "send", arguments: dict[str, Any] | None = None) -> None:
     with contextlib.suppress(BaseException):
-        session.call_sync("send", CALL)
+        session.call_sync(tool, CALL if arguments is None else arguments)
+
+
+def test_what_is_told_to_stop_by_the_close_makes_no_further_call(registry: ToolRegistry, send, effects):
+    """Code that ends with its session finds it closed: nothing is asked, and nothing runs on a loop that ends."""
+    begun, said = threading.Event(), []
+
+    async def work(args, context):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                said.append((await session.call("send", CALL)).kind)
+            except SessionError as problem:
+                said.append(problem.fact)
+
+    registry.register("work", SCHEMA, work)
+    session = Session(registry, approver=FixedApprover())
+    caller = threading.Thread(target=_swallow, args=(session, "work", {}), daemon=True)
+    caller.start()
+    assert begun.wait(5)
+    session.close_sync()
+    caller.join(5)
+    assert (said, effects) == (["the session is closed"], [])
 
 
 async def test_a_session_on_a_loop_is_not_used_from_another(registry: ToolRegistry, send):

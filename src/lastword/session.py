@@ -388,20 +388,20 @@ class Session(StateOwner):
     async def close(self) -> None:
         """Stop listening. The journal stays open: it belongs to whoever made it."""
         refuse_if_watched("close the session")
-        await self._end_grants()
-        self._closed, self._opened = True, False
+        await self._end()
         self._subscription.close()
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
         refuse_if_watched("close the session")
-        self._home.stop(self._end_grants)
-        self._closed, self._opened = True, False
+        self._home.stop(self._end)
+        self._closed, self._opened = True, False  # Also where nothing ran in the background.
 
-    async def _end_grants(self) -> None:
-        """What was granted for this session, or for a run in it, is over with it."""
+    async def _end(self) -> None:
+        """Nothing is called from here on. What was granted for this session, or for a run in it, is over with it."""
         if self._setting.gave or not self._is_new:  # Opened again, it may have been given before.
             await Grants(self._journal).end_session(self.id)
+        self._closed, self._opened = True, False
 
     def __enter__(self) -> Self:
         self.run_sync(self.open())

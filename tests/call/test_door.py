@@ -403,6 +403,31 @@ async def test_several_cards_are_answered_at_once_by_call_id(registry, send, eff
     assert sorted(params["to"] for params in effects) == ["Ann", "Cid"]
 
 
+@pytest.mark.parametrize("who", ["the approver itself", "a listener"])
+async def test_an_approver_whose_card_was_answered_as_it_was_asked_is_told(registry, send, effects, who: str):
+    """Somebody answers before the approver first waits. It does not go on showing a card that has its answer."""
+    told = []
+
+    async def ask(request):
+        if who == "the approver itself":
+            session.answer(request.call_id, ALLOWED)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            told.append("over")
+            raise
+
+    def listen(event):
+        if who == "a listener" and isinstance(event, Asked):
+            session.answer(event.request.call_id, ALLOWED)
+
+    session = Session(registry, approver=ask)
+    session.listen(listen)
+    assert (await session.call("send", CALL)).kind == "succeeded"
+    await until(lambda: told)
+    assert (told, effects) == (["over"], [CALL])
+
+
 @requirement("TOOL-30")
 async def test_whoever_listens_hears_the_life_of_a_call(registry, send):
     """Cards, answers, starts and ends, as they happen."""

@@ -85,6 +85,7 @@ class Desk:
         limits, loop = self._setting.limits, answer.get_loop()
         task = start(loop, asking)
         if answer.done():
+            task.cancel()  # Whoever was asked may wait still, although somebody else was faster.
             return answer.result()
         watching = loop.call_later(limits.watch_after_seconds, self._watch)
         try:
