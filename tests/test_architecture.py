@@ -472,7 +472,7 @@ def test_the_map_names_every_module_of_its_rooms():
     for row in rows:
         place, told = (part.strip() for part in row.strip("|").split("|"))
         there = {path.stem for path in (PACKAGE / place.strip("`")).glob("*.py")} - {"__init__"}
-        named = {name for name in re.findall(r"`(\w+)`", told.partition(" `tools/trust`")[0])}
+        named = set(re.findall(r"`(\w+)`", told.partition(" `tools/trust`")[0]))
         assert there <= named, place
         # Beside modules there are only words of the language of rules.
         assert named - there <= {"under", "command"}, place
