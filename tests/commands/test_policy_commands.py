@@ -108,6 +108,15 @@ def test_explain_takes_the_name_that_stands_on_the_card_of_an_agent(file, says):
 
 
 @requirement("RULE-7")
+def test_explain_loads_no_tool_of_this_folder_for_one_of_an_agent(file, home, says):
+    """Its code may be nobody's: what it is asked about does not need it."""
+    (home / "mine").rename(home / "tools")
+    said = says(["policy", "explain", "claude:Bash", "command=ls", "cwd=/"])
+    assert said.out.startswith("ask. ")
+    assert said.err == ""
+
+
+@requirement("RULE-7")
 def test_explain_names_rule_file_and_line(file, says, capsys):
     """Or the nearest, and what misses."""
     run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)])

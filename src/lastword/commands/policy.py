@@ -96,9 +96,11 @@ def explain_command(
     )
     if found is not None and agents is None:
         found = counted(found, store)  # An agent's calls are decided about by its hook, which names its memory.
-    registry = _registry(folders, found)
-    addressed = (each for each in registry.all() if each.address == tool)
-    known = agents or next(addressed, None) or registry.lookup(tool)
+    known = agents
+    if known is None:
+        registry = _registry(folders, found)
+        addressed = (each for each in registry.all() if each.address == tool)
+        known = next(addressed, None) or registry.lookup(tool)
     arguments = typed_arguments(known.manifest, pairs)
     at = project if known.manifest.script_editor_only or project != "." else None
     click.echo(with_journal(store, lambda journal: explain(known, arguments, journal, found, at)))
