@@ -1,5 +1,6 @@
 """The folder of the journal is its owner's alone, whichever part of the program makes it first."""
 
+import errno
 import os
 import stat
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lastword.journal import open_default_journal
+from lastword.mcp import sealing_key
 from lastword.store.memory import MemoryStore
 from lastword.store.private_files import data_folder
 from lastword.terminal.composer import open_history
@@ -49,6 +51,18 @@ def test_whatever_makes_the_folder_first_makes_it_private(first: str, tmp_path: 
         os.umask(before)
     for folder in (here(), here().parent, here().parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
+
+
+def test_a_key_that_could_not_be_kept_lies_nowhere(tmp_path: Path, monkeypatch):
+    """On a file system that knows no links: another name for it would be as good as the key."""
+
+    def refuse(*names: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(PermissionError):
+        sealing_key(tmp_path / "mcp_key")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_default_file_is_in_the_users_data_folder(monkeypatch):

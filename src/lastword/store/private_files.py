@@ -64,9 +64,11 @@ def write_whole(file: Path, data: bytes, mode: int | None = 0o600, *, keeps: boo
         out.flush()
         os.fsync(descriptor)
     if keeps:
-        with suppress(FileExistsError):  # Of two that make one at once, the first one's is everybody's.
-            os.link(part, file)
-        part.unlink()
+        try:
+            with suppress(FileExistsError):  # Of two that make one at once, the first one's is everybody's.
+                os.link(part, file)
+        finally:
+            part.unlink()
     else:
         os.replace(part, file)
     sync_names(file.parent)
