@@ -24,7 +24,7 @@
     ├── SessionError          a session or run was used in a way it cannot serve
     │   └── Detached          a question was left waiting, and nobody waits for it here any more
     ├── ConfigError           lastword.toml, the environment or a flag is wrong
-    └── ScriptError           anything wrong with a NuwaScript (the classes are in script/errors.py)
+    └── ScriptError           anything wrong with a NuwaScript (the classes are in script/tokens.py)
 
 A refusal by a person, a timeout or a failing tool is an outcome and not an exception.
 

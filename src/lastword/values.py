@@ -5,7 +5,7 @@ What travels, is shown and is sealed keeps the order of its keys, as whoever wro
 with an explicit stack and a budget: no input, however deep, wide or self-containing, can exhaust the host's stack or
 its memory.
 
-What does not live here: schemas (manifest.py) and anything that knows about tools.
+What does not live here: schemas (tools/manifest.py) and anything that knows about tools.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _arguments(
         is_secret = name in secrets
         kind = parameter.type if parameter is not None else "any"
         is_text = isinstance(given[name], str) and kind in ("string", "any")
-        # What is edited is the text itself, or JSON: the type is restored where the edit is read (card_routes.py).
+        # What is edited is the text itself, or JSON: the type is restored where the edit is read (web/card_routes.py).
         raw = "" if is_secret else given[name] if is_text else values.canonical(given[name]).decode()
         # What is in the preview as it is needs no second form, and megabytes of it would take their time.
         said = "" if is_secret or (name == content and passage.text == given[name]) else literal(given[name])

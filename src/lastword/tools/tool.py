@@ -1,6 +1,6 @@
 """A tool: its manifest, its functions, its digest, and how arguments reach it.
 
-A tool does not run itself. The one place that calls `execute` is execution.py.
+A tool does not run itself. The one place that calls `execute` is call/execution.py.
 
 The digest binds a yes to one version of the code, also after a restart. Of a folder it covers every file that Python
 could import from it (folder.py). Of a function: its byte code with constants, names and defaults, that of the functions

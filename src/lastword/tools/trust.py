@@ -6,7 +6,8 @@ everything in it that Python can import: changed code is other code, and is aske
 their own answers `always` once: then the folder is trusted while it and its files belong to this user and nobody else
 may write them.
 
-A configuration that was found is accepted in the same way, by its place and what it says (config.py).
+A configuration that was found (config/loader.py), a policy and its rules are accepted in the same way, by their place
+and what they say.
 """
 
 from __future__ import annotations
