@@ -482,11 +482,11 @@ def test_a_module_that_another_names_is_there():
     of_others = {"src/main.py", "assistant_tool.py"}  # A file of a project, and one of a tool.
     lost = set()
     for path in PACKAGE.rglob("*.py"):
-        for named in re.findall(r"(?<![\w/.\"'-])((?:\w+/)*[a-z_]+\.py)\b(?![\"'])", path.read_text()):
-            if named not in of_others and not any(
-                (place / named).is_file() for place in (path.parent, PACKAGE, SOURCE.parent)
-            ):
-                lost.add(f"{path.relative_to(PACKAGE)}: {named}")
+        named = set(re.findall(r"(?<![\w/.\"'-])((?:\w+/)*[a-z_]+\.py)\b(?![\"'])", path.read_text())) - of_others
+        places = (path.parent, PACKAGE, SOURCE.parent)
+        lost |= {
+            f"{path.relative_to(PACKAGE)}: {name}" for name in named if not any((at / name).is_file() for at in places)
+        }
     assert lost == set()
 
 
