@@ -173,9 +173,9 @@ def test_a_tool_that_names_a_configuration_names_nothing(tmp_path):
     """`--config` in an assistant's shell would be a preset that the assistant wrote."""
     file = found(tmp_path, "[preset.default]\nauto_approve = true\n")
     told = piped("chat", "--config", str(file), "--store", "memory:", cwd=tmp_path, **{MARKER: "1"})
-    assert "this does not count: preset.default" in told.stderr
+    assert "you have not accepted it, so this does not count: preset.default\n" in told.stderr
     named = piped("chat", "--store", "memory:", cwd=tmp_path, LASTWORD_CONFIG=str(file), **{MARKER: "1"})
-    assert "this does not count: preset.default" in named.stderr
+    assert "you have not accepted it, so this does not count: preset.default\n" in named.stderr
 
 
 @requirement("CONF-2")
