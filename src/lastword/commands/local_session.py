@@ -10,7 +10,7 @@ import functools
 import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -402,7 +402,8 @@ class Setup:
                 policy=self.policy,
             )
             assistant = web.AssistantSetup(presets, chosen, words, is_rehearsal, form)
+            # Left before the page and the session are: whoever asks from then on would wait for nobody.
+            seat = session.journal.programs.attending() if page.watches_others else nullcontext()
             async with session, web.open_page(app, session, api, assistant, page) as (front, gate):
-                if page.watches_others:
-                    after.enter_context(session.journal.programs.attending())
-                yield session, front, gate
+                with seat:
+                    yield session, front, gate
