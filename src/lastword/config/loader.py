@@ -264,7 +264,7 @@ def _convert(table: dict[str, Any], kind: type[AnyConfig], path: tuple[str, ...]
 def _path(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
-    raise NotImplementedError
+    raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
 
 
 def _preset(table: Any, name: str, place: _Place) -> PresetConfig:
