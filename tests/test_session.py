@@ -44,6 +44,30 @@ def test_sync_code_is_welcome(registry: ToolRegistry, send, effects):
     assert effects == [CALL] * 3
 
 
+def test_threads_that_make_the_first_call_at_once_share_one_loop(registry: ToolRegistry, send, monkeypatch):
+    """Whichever comes second waits for the loop of the first, and neither waits for a loop that nobody runs."""
+    both, make, made = threading.Barrier(2), asyncio.new_event_loop, []
+
+    def make_slowly() -> asyncio.AbstractEventLoop:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.1)
+        made.append(make())
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "new_event_loop", make_slowly)
+    session, kinds = Session(registry, approver=FixedApprover()), []
+    callers = [
+        threading.Thread(target=lambda: kinds.append(session.call_sync("send", CALL).kind), daemon=True)
+        for _ in range(2)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(5)
+    assert (kinds, len(made)) == (["succeeded"] * 2, 1)
+    session.close_sync()
+
+
 def test_closing_tells_whoever_still_waits(registry: ToolRegistry, send, caplog):
     """A question that nobody answered leaves neither a task nor a warning behind."""
     session = Session(registry, approver=wait_for_answer, limits=Limits(watch_after_seconds=0))

@@ -111,6 +111,7 @@ class Home:
         self._session_id = session_id
         self._others = others
         """The loops on which something of the session waits or runs."""
+        self._beginning = threading.Lock()
 
     def reached(self) -> asyncio.AbstractEventLoop | None:
         """The loop now; None when there is none. After `asyncio.run` has closed one, another may have taken over."""
@@ -145,8 +146,9 @@ class Home:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Wait for work in the background, for code without an event loop."""
         try:
-            if self._background is None:
-                self._begin()
+            with self._beginning:  # Threads that come first at once share one loop.
+                if self._background is None:
+                    self._begin()
             self._refuse_own_thread()
         except SessionError:
             coroutine.close()
