@@ -8,6 +8,7 @@ import pytest
 
 from lastword import ApprovalRequest, Session, ToolContext, ToolRegistry, UserAction, tool
 from lastword.consent import ALLOWED, DENIED
+from lastword.errors import SessionError
 from lastword.testing import ATTACKS, FixedApprover, Trial, memory_journal, run_tool_tests
 from requirements import requirement
 from sending import CALL
@@ -175,3 +176,17 @@ def test_attacks_have_names_of_their_own():
     names = [str(attack) for attack in ATTACKS]
     assert len(set(names)) == len(names) >= 12
     assert callable(run_tool_tests)
+
+
+def test_a_trial_takes_no_state_before_its_session_is_open():
+    """It may be one that goes on, and has a state that is not read yet: as with any session that has an id."""
+
+    def look(x: int) -> int:
+        """Looks."""
+        return x
+
+    with Trial(look) as trial:
+        with pytest.raises(SessionError, match="before the session is open"):
+            trial.session.set_state("a", 1)
+        assert trial.call("look", {"x": 1}).success
+        trial.session.set_state("a", 1)

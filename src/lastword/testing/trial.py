@@ -113,6 +113,7 @@ class Trial:
         self.reports: list[str] = []
         """What the tools reported, in order."""
         self._facts: dict[str, Any] = {
+            "id": uuid4().hex,  # The same one in the next process.
             "approver": self.approver,
             "preset": preset,
             "state": state,
@@ -190,7 +191,6 @@ class Trial:
 
     def _open(self, journal: Journal) -> Session:
         session = Session(self.registry, journal=journal, **self._facts)
-        self._facts["id"] = session.id  # The same one in the next process.
         session.listen(self._hear)
         return session
 
