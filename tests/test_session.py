@@ -89,7 +89,7 @@ def _swallow(session: Session, tool: str = "send", arguments: dict[str, Any] | N
 
 def test_what_is_told_to_stop_by_the_close_makes_no_further_call(registry: ToolRegistry, send, effects):
     """Code that ends with its session finds it closed: nothing is asked, and nothing runs on a loop that ends."""
-    begun, said = threading.Event(), []
+    begun, said = threading.Event(), list[str]()
 
     async def work(args, context):
         begun.set()

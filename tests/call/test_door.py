@@ -406,7 +406,7 @@ async def test_several_cards_are_answered_at_once_by_call_id(registry, send, eff
 @pytest.mark.parametrize("who", ["the approver itself", "a listener"])
 async def test_an_approver_whose_card_was_answered_as_it_was_asked_is_told(registry, send, effects, who: str):
     """Somebody answers before the approver first waits. It does not go on showing a card that has its answer."""
-    told = []
+    told: list[Any] = []
 
     async def ask(request):
         if who == "the approver itself":
