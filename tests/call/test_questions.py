@@ -18,6 +18,7 @@ from lastword import (
     QuestionAsked,
     Session,
     ToolContext,
+    ToolQuestion,
     ToolRegistry,
     open_journal,
     wait_for_answer,
@@ -84,6 +85,22 @@ async def test_given_declined_and_closed_are_three_results(registry, travel, hea
     question = answers.questions[0]
     assert (question.tool, question.display_name, question.message) == (tool, question.display_name, "Where to?")
     assert [(f.name, f.title, f.required) for f in question.fields] == [("city", "Which city?", True)]
+
+
+async def test_an_object_that_holds_nothing_yet_is_still_who_answered(registry, travel):
+    """Of a method, the object says who answered, also one that counts as false."""
+
+    class Answers(list[Any]):
+        name = "Ada"
+
+        def on_question(self, question: ToolQuestion) -> Declined:
+            return Declined()
+
+    events: list[Any] = []
+    session = Session(registry, on_question=Answers().on_question)
+    session.listen(events.append)
+    await session.call("travel")
+    assert [event.by.name for event in events if isinstance(event, QuestionAnswered)] == ["Ada"]
 
 
 @requirement("TOOL-66")

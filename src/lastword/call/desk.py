@@ -220,7 +220,8 @@ class Desk:
         try:
             said = await _said(on_question, waiting.question, _is_async(on_question))
             # For a method, the object that it belongs to says who answers.
-            by = Answerer.of(getattr(on_question, "__self__", None) or on_question)
+            owner = getattr(on_question, "__self__", None)
+            by = Answerer.of(on_question if owner is None else owner)
             answer = questions.check_answer(waiting.question, said)
         except BaseException as problem:
             # Whoever fails to answer is nobody. Their trouble is for the log, not for the tool.
