@@ -24,6 +24,7 @@ from typing import Any
 import pydantic
 import version
 from figures import Result, arguments
+from version import ARGUMENTS, SCHEMA
 
 import lastword
 from lastword.rules import GrantOffer
@@ -31,15 +32,6 @@ from lastword.rules import GrantOffer
 ROUNDS = 20
 # Of two versions, each a process: what disturbs one of them disturbs the other a moment later.
 VERSION_ROUNDS = 10
-ARGUMENTS = {"token": "BTC", "amount": 3}
-SCHEMA = {
-    "description": "A price.",
-    "parameters": [
-        {"name": "token", "type": "string", "description": "which"},
-        {"name": "amount", "type": "number", "description": "how many"},
-    ],
-    "returns": "object",
-}
 
 Case = Callable[[int], Awaitable[float]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import msgspec
 
@@ -118,7 +118,7 @@ class ApprovalRound:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         live = question.live
-        if not isinstance(decider, deciders.Person) and isinstance(decider, (deciders.Ruled, deciders.Auto)):
+        if isinstance(decider, (deciders.Ruled, deciders.Auto)):
             put_to = live.put_to or _who_was_asked(earlier)
             is_answered = live.put_to is not None or _has_answered(earlier)
             if put_to is not None and (isinstance(decider, deciders.Ruled) or is_answered):
@@ -236,8 +236,10 @@ class ApprovalRound:
             action, by = ALLOWED, Answerer("waiver")
         elif isinstance(decider, deciders.Ruled):
             action, by = ALLOWED, Answerer("rule", decider.rule)
-        else:
+        elif isinstance(decider, deciders.Granted):
             action, by = ALLOWED, Answerer("grant", decider.id)
+        else:
+            assert_never(decider)  # Whoever is none of these has not said yes.
         if isinstance(by, Seal):
             return self._accepted(question, request, decider, action, by)
         by = by.signed(request.principal)
